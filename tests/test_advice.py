@@ -65,7 +65,7 @@ def test_public_records_are_drawn_again() -> None:
     even = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 2_000, ASKED, replications=3)
     # a feature that hardly varies within its bounds is hard to learn of
     assert near.without_privacy[1] > 1.5 * even.without_privacy[1] and near.best.error[1] > near.without_privacy[1]
-    assert "public records given (500, fewer than n" in near.assumes
+    assert "public rows given (500, fewer than n" in near.assumes
 
 
 @pytest.mark.long
@@ -141,7 +141,7 @@ def test_where_no_intervals_hold_none_are_recommended() -> None:
     assert [each.method for each in ranked([misses, silent, some])] == ["some", "misses", "silent"]
     assert [each.method for each in ranked([misses, silent])] == ["silent", "misses"]
     said = " ".join(Advice("t", "f", 10, ASKED, ("x",), (0.5,), ranked([misses, silent]), "").sentences)
-    assert "Take" not in said and "No method is expected to give intervals that hold" in said
+    assert "Take" not in said and "No method is expected to give valid intervals" in said
     assert "silent gave no intervals; misses gave them in 100%, which held in 29% of the cases only" in said
     said = " ".join(Advice("t", "f", 10, ASKED, ("x",), (0.5,), ranked([misses]), "").sentences)
     assert "Take" not in said and "held in 29% of 100 cases; do not report them" in said
@@ -157,7 +157,7 @@ def test_a_long_tailed_feature_in_wide_bounds_is_not_promised_intervals() -> Non
     )
     # simulated intervals that hold, or none are said to
     assert not found.best.valid or found.best.coverage >= 0.8
-    assert found.best.valid or "No method is expected to give intervals that hold" in str(found)
+    assert found.best.valid or "No method is expected to give valid intervals" in str(found)
 
 
 def test_a_method_that_cannot_be_asked_says_why() -> None:

@@ -174,7 +174,7 @@ class Elsewhere(Mean):
 
 def test_coverage_is_checked_against_the_reference_not_against_the_method_itself() -> None:
     found = check_method(Elsewhere("v"), SCHEMA, raises=False)
-    assert "too few for 95 %" in str(found) and str(found).count("FAILED") == 1
+    assert "too few for 95%" in str(found) and str(found).count("FAILED") == 1
 
 
 def test_the_contract_sees_a_reason_that_says_what_is_not_in_the_file() -> None:

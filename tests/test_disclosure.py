@@ -147,7 +147,7 @@ def test_what_it_says_of_each_kind(releases: dict[str, cf.Release]) -> None:
     assert found["persons"]["unit"]["protected"] == "pid" and found["persons"]["unit"]["enforced"]
     assert found["substitute"]["beside"]["number_of_records"] == 1_500
     assert found["line"]["beside"]["number_of_records"] is None
-    assert set(found["questions"]["questions"]) == {"mean", "line"}
+    assert set(found["questions"]["analyses"]) == {"mean", "line"}
     assert found["pure"]["guarantee"]["follows"]["gdp"]["mu"] == pytest.approx(cf.PureDP(1.0).to_gdp().mu)
     follows = found["line"]["guarantee"]["follows"]
     assert follows["zcdp_rho"] == 0.5
@@ -163,7 +163,7 @@ def test_people_read_it_question_by_question(releases: dict[str, cf.Release]) ->
     said = cf.privacy_statement(release).summary()
     assert max(map(len, said.splitlines())) <= 110
     whole, *questions = said.split("\nQuestion ")
-    assert "2 questions: mean, line" in whole and "Noise" not in whole
+    assert "2 analyses: mean, line" in whole and "Noise" not in whole
     for name, text in zip(release.plan.children, questions, strict=True):
         child = release.plan.children[name]
         assert text.startswith(f"{'12'[name == 'line']} of 2: {name} (released)")
@@ -220,14 +220,14 @@ def test_the_command_line_writes_it(tmp_path: Path, releases: dict[str, cf.Relea
     from confide.cli import app
 
     path, out = releases["means"].save(tmp_path / "release.json"), tmp_path / "record.json"
-    done = CliRunner().invoke(app, ["disclosure", str(path), "-o", str(out)])
+    done = CliRunner().invoke(app, ["statement", str(path), "-o", str(out)])
     assert done.exit_code == 0, done.output
     assert "Guarantee" in done.output and "nobody is protected" in " ".join(done.output.split())
     assert json.loads(out.read_text()) == cf.privacy_statement(releases["means"]).to_dict()
     cf.Ledger.create(
         tmp_path / "other.db", dataset=releases["means"].plan.schema["dataset"], budget=cf.GDP(1.0)
     ).close()
-    other = CliRunner().invoke(app, ["disclosure", str(path), "--ledger", str(tmp_path / "other.db")])
+    other = CliRunner().invoke(app, ["statement", str(path), "--ledger", str(tmp_path / "other.db")])
     assert other.exit_code == 1 and "DOES NOT AGREE" in " ".join(other.output.split())
-    told = CliRunner().invoke(app, ["disclosure", str(path), "--json"])
+    told = CliRunner().invoke(app, ["statement", str(path), "--json"])
     assert json.loads(told.output)["record"]["release_sha256"] == releases["means"].sha256

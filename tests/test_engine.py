@@ -177,7 +177,7 @@ def test_what_fails_after_the_charge_stays_charged_and_tells_nothing(book: cf.Le
     assert "the secret" not in str(error.value) and error.value.__cause__ is None
     assert error.value.__context__ is None
     assert _left(book) == pytest.approx(3.0, abs=0.02)
-    assert "unfinished" in str(book.show())
+    assert "without release: entry" in str(book.show())
 
 
 def test_the_message_of_a_failure_does_not_depend_on_the_records(tmp_path: Path) -> None:

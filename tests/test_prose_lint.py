@@ -24,7 +24,7 @@ A value of .5 in 40000 records is moved to its bounds anew, as one analyses neig
   eighteen nineteen twenty and one two three four five six seven eight nine ten eleven.
 
 ```python
-book = "ledger.db"  # .5 of it is code, and only old names count
+book = "book.db"  # .5 of it is code, and only old names count
 ```
 
 <!-- prose-lint: off -->

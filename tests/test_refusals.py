@@ -206,7 +206,7 @@ def test_two_equal_columns_are_named(formula: str, method: Any) -> None:
     assert all("direction" not in one.reason for one in told)
     named = [one for one in told if one.status != "valid"]
     # of counts another cause may be named first: means beyond what is declared, where such a line leads
-    assert any(re.search(r"x2? and x2? (?:apart|are next to the same)", one.reason) for one in named)
+    assert any(re.search(r"x2? and x2? (?:apart|are nearly the same)", one.reason) for one in named)
 
 
 @pytest.mark.parametrize(("formula", "method"), LINES[:1] + LINES[2:])

@@ -62,18 +62,18 @@ residuals.confide_release <- function(object, ...) no_records("residuals")
 fitted.confide_release <- function(object, ...) no_records("fitted values")
 
 no_records <- function(what) {
-  stop(what, " are one number for each record, and the records are private: a release holds noisy statistics of all of ",
-       "them together, and nothing of any one", call. = FALSE)
+  stop(what, " are one number for each record, and the records are private: a release holds noisy statistics of all ",
+       "records together, not of one", call. = FALSE)
 }
 
 # A publication is several releases: R's defaults would answer NULL, or speak of degrees of freedom.
-coef.confide_publication <- function(object, ...) one_question(object)
-vcov.confide_publication <- function(object, ...) one_question(object)
-confint.confide_publication <- function(object, parm, level = 0.95, ...) one_question(object)
-nobs.confide_publication <- function(object, ...) one_question(object)
+coef.confide_publication <- function(object, ...) one_analysis(object)
+vcov.confide_publication <- function(object, ...) one_analysis(object)
+confint.confide_publication <- function(object, parm, level = 0.95, ...) one_analysis(object)
+nobs.confide_publication <- function(object, ...) one_analysis(object)
 residuals.confide_publication <- function(object, ...) no_records("residuals")
 fitted.confide_publication <- function(object, ...) no_records("fitted values")
 
-one_question <- function(x) {
-  stop("this is a publication of several questions; take one: x[[\"", names(x)[[1L]], "\"]]", call. = FALSE)
+one_analysis <- function(x) {
+  stop("this is a publication of several analyses; take one: x[[\"", names(x)[[1L]], "\"]]", call. = FALSE)
 }

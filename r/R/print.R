@@ -14,7 +14,7 @@ print.confide_release <- function(x, ...) {
 }
 
 print.confide_publication <- function(x, ...) {
-  cat("A publication of", length(x), "questions; each is a release: x[[\"name\"]]\n")
+  cat("A publication of", length(x), if (length(x) == 1L) "analysis;" else "analyses;", "each is a release: x[[\"name\"]]\n")
   for (name in names(x)) cat(sprintf("%s (%s): %s\n", name, x[[name]]$status, x[[name]]$target))
   invisible(x)
 }
@@ -36,14 +36,14 @@ print.summary.confide_release <- function(x, digits = 4L, ...) {
   if (nzchar(own$result$reason)) cat("Reason:", own$result$reason, "\n")
   for (one in c(own$result$facts, own$result$legend)) cat(one[[1L]], ": ", one[[2L]], "\n", sep = "")
   cat("Release SHA:", own$sha256, if (isTRUE(own$verified)) "(verified)" else "(not verified: install.packages(\"digest\"))", "\n")
-  cat("These estimates are what ", own$by, " wrote beside the release; who doubts the file infers them again: confide infer\n", sep = "")
+  cat(own$by, " wrote these estimates into the file of the release; to compute them again: confide infer\n", sep = "")
   invisible(x)
 }
 
 has_estimates <- function(x) any(kinds_of(answered(x))$kind == "estimate")
 
 lines <- function(x) {
-  if (x$simulated) cat("SIMULATED NOISE: protects nobody\n")
+  if (x$simulated) cat("SIMULATED NOISE: protects no one\n")
   cat("Estimated: ", x$target, "\n", sep = "")
   cat("Method:    ", x$method$name, " ", x$method$version, ", status ", x$status, "\n", sep = "")
   cat("Guarantee: ", x$guarantee, "\n", sep = "")

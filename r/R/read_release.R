@@ -11,11 +11,11 @@ read_release <- function(path) {
   if (!is.null(result)) {
     verify(bytes, "\",\"result\":", ",\"sha256\":\"", file$results$sha256, "results", from = "\"results\":{\"by\":\"")
     if (!identical(result$release_sha256, file$sha256)) {
-      stop("the results in this file belong to another release; write it anew: confide infer release.json -o FILE",
+      stop("the results in this file belong to another release; write it again: confide infer release.json -o FILE",
            call. = FALSE)
     }
   }
-  if (!is.null(result$questions)) {
+  if (!is.null(result$analyses)) {
     return(publication(file, result, verified))
   }
   release_of(file, result, verified)
@@ -58,7 +58,7 @@ verify <- function(bytes, head, tail, stated, what, from = NULL) {
 }
 
 altered <- function(what) {
-  stop(sprintf("the %s in this file were changed or laid out anew after confide wrote them: the SHA-256 does not match; ",
+  stop(sprintf("the %s in this file were changed or laid out again after confide wrote them: the SHA-256 does not match; ",
                what), "ask for the original file", call. = FALSE)
 }
 
@@ -114,20 +114,20 @@ release_of <- function(file, result, verified) {
 }
 
 publication <- function(file, result, verified) {
-  named <- in_order(names(result$questions), file$body$plan$method$parameters$questions)
-  questions <- lapply(named, function(name) {
-    own <- result$questions[[name]]
+  named <- in_order(names(result$analyses), file$body$plan$method$parameters$analyses)
+  analyses <- lapply(named, function(name) {
+    own <- result$analyses[[name]]
     one <- release_of(file, own$result, verified)
     one$status <- own$status
     one$target <- own$target
     one
   })
-  structure(setNames(questions, named), class = "confide_publication")
+  structure(setNames(analyses, named), class = "confide_publication")
 }
 
-# As they were asked; JSON has them in the order of the alphabet.
+# In the order of the plan; JSON has them in the order of the alphabet.
 in_order <- function(found, asked) {
-  asked <- vapply(asked, function(one) one$question, "")
+  asked <- vapply(asked, function(one) one$analysis, "")
   c(intersect(asked, found), setdiff(found, asked))
 }
 

@@ -12,7 +12,7 @@ kinds_of <- function(result) {
 }
 
 column <- function(result, name, kind) {
-  if (kind == "name") return(as.character(unlist(result$names)))
+  if (kind == "name") return(as.character(unlist(result$term)))
   if (kind == "text") return(as.character(unlist(result$labels[[name]])))
   if (kind == "number") return(numbers(result$labels[[name]]))
   numbers(result[[name]])
@@ -27,16 +27,16 @@ as.data.frame.confide_release <- function(x, row.names = NULL, optional = FALSE,
 
 answered <- function(x) {
   if (is.null(x$result)) {
-    stop("this file holds the noisy statistics of the release and no estimates; its owner, or anyone who has confide, ",
-         "writes them into it: confide infer release.json -o FILE", call. = FALSE)
+    stop("this file holds the noisy statistics of the release and no estimates; anyone who has confide can ",
+         "write them into it: confide infer release.json -o FILE", call. = FALSE)
   }
   x$result
 }
 
-# Table One prints texts such as "49.9 (9.7)"; its numbers stand beside it, a row for each and each group. NULL for all other results.
+# Table 1 prints texts such as "49.9 (9.7)"; its numbers are a long table, one row for each number and group. NULL for other results.
 long_table <- function(x) answered(x)$cells
 
-long_columns <- list(estimate = "estimate", std_err = "std_err", interval = c("low", "high"))
+long_columns <- list(estimate = "estimate", std_err = "std_err", interval = c("ci_low", "ci_high"), share = "privacy_share")
 
 # Columns by what they are; `of`: which of several of a kind.
 of_kind <- function(x, kind, of = 1L) {
@@ -62,16 +62,16 @@ estimates <- function(x) {
 # What each row is about: its name, or the labels to the left of its estimate.
 terms_of <- function(x) {
   if (!is.null(long_table(x))) {
-    row <- as.character(unlist(long_table(x)$row))
+    row <- as.character(unlist(long_table(x)$variable))
     group <- as.character(unlist(long_table(x)$group))
-    return(ifelse(group == "overall", row, paste(row, group, sep = " | ")))
+    return(ifelse(group == "Total", row, paste(row, group, sep = " | ")))
   }
   kinds <- kinds_of(answered(x))
   first <- match("estimate", kinds$kind, nomatch = nrow(kinds) + 1L)
   left <- kinds[seq_len(first - 1L), ]
   named <- left$kind == "name"
   if (any(named)) return(column(x$result, left$name[named][1L], "name"))
-  left <- left[left$kind %in% c("text", "number"), ]
+  left <- left[left$kind %in% c("text", "number") & left$name != "n", ]
   parts <- lapply(seq_len(nrow(left)), function(k) {
     paste0(left$name[k], "=", column(x$result, left$name[k], left$kind[k]))
   })

@@ -4,10 +4,10 @@ tidy_release <- function(x, conf.int = TRUE, conf.level = stored_level(x), ...) 
   found <- data.frame(term = terms_of(x), estimate = unname(estimates(x)), stringsAsFactors = FALSE)
   kinds <- c(std.error = "std_err", statistic = "statistic", p.value = "p", privacy.share = "share")
   for (name in names(kinds)) found[[name]] <- of_kind(x, kinds[[name]])
-  # a rank test states its statistic and p-value beside its table
-  for (name in c(statistic = "statistic", p.value = "p")) {
+  # a rank test of several groups has its statistic and p-value outside its table
+  for (name in c("statistic", "p_value")) {
     beside <- numbers(as.list(x$result[[name]]))
-    own <- c(statistic = "statistic", p = "p.value")[[name]]
+    own <- sub("_", ".", name)
     if (is.null(found[[own]]) && length(beside) == nrow(found)) found[[own]] <- beside
   }
   if (isTRUE(conf.int) && !is.null(of_kind(x, "interval"))) {

@@ -10,7 +10,7 @@ Whole = NDArray[np.int64]
 
 
 def finite(values: Any) -> Array:
-    """A copy as doubles in which what is no finite number is 0.
+    """A copy as doubles in which what is not a finite number is 0.
 
     >>> finite([1.0, np.nan, -np.inf]).tolist()
     [1.0, 0.0, 0.0]

@@ -114,8 +114,15 @@ def joined(parts: Mapping[str, str]) -> str:
     )
 
 
-def completed(doc: str | None, names: Iterable[str], others: Iterable[str | None] = ()) -> str:
+def completed(
+    doc: str | None,
+    names: Iterable[str],
+    others: Iterable[str | None] = (),
+    outcome: Mapping[str, str] | None = None,
+) -> str:
     """A docstring that documents all `names`, in their order: in its own words, those of `others`, or the shared ones.
+
+    outcome: the sections after the parameters, "Returns" and "Raises", where many callables share them.
 
     >>> print(completed("A table.", ["where"]).partition("where")[2].partition("\\n")[0])
      : str, optional
@@ -128,6 +135,7 @@ def completed(doc: str | None, names: Iterable[str], others: Iterable[str | None
         {
             "": parts.pop(""),
             "Parameters": section(known, names),
+            **(outcome or {}),
             **{k: v for k, v in parts.items() if k != "Parameters"},
         }
     )
@@ -139,6 +147,8 @@ def of_class(kind: type[Any]) -> str | None:
         return kind.__doc__
     names: dict[str, bool] = {}
     for one in reversed(kind.__mro__):
+        if one is not kind and "__dataclass_fields__" not in vars(one):
+            continue  # annotations of a class that is no dataclass make no fields
         own = getattr(one, "__dataclass_fields__", {})
         for name, annotation in vars(one).get("__annotations__", {}).items():
             if "ClassVar" not in str(annotation) and not name.startswith("_"):

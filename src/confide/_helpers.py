@@ -74,7 +74,7 @@ def stubbed(package: str, stub: Path) -> dict[str, Any]:
 
 
 def rooms(package: str, folder: Path) -> None:
-    """Make a module of each stub of a folder that has no file of its own beside it: nothing stands in it but names of other places."""
+    """Make a module of each stub of a folder without a Python file of that name: it has only names of other places."""
     for stub in folder.glob("*.pyi"):
         if not stub.with_suffix(".py").exists():
             name = f"{package}.{stub.stem}"
@@ -257,6 +257,15 @@ def severity(flag: str) -> str:
     ('note', 'alarm', 'caution')
     """
     return str(terms()[f"flag_{flag.lower()}"]["severity"]) if is_flag(flag) else "caution"
+
+
+def flag_definition(flag: str) -> str:
+    """What the glossary says of a flag that it has.
+
+    >>> flag_definition("whole_range")
+    'The interval is the whole declared range: this cell says nothing.'
+    """
+    return str(terms()[f"flag_{flag.lower()}"]["definition"])
 
 
 def status_severity(status: str) -> str:

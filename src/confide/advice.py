@@ -1,10 +1,10 @@
 """Which method to expect most of, from public facts alone.
 
-Every candidate is planned and run, with simulated noise, on the scenarios of the forecast (`confide.forecast`), or on public records that
-look like the private ones (`like`), drawn again. What is predicted is the standard error of each number, sampling and privacy noise
-together, as the typical distance from the answer on the whole scenario; how wide the intervals are, and how often they hold the method's
-own `reference`, which is that answer without privacy; and the same errors without any privacy noise. The share of the numbers with
-intervals is that of the method's own forecast. No record is read and nothing is charged.
+Every candidate is planned and run, with simulated noise, on the scenarios of the forecast (`confide.forecast`), or on public rows that
+look like the private ones (`similar_data`), drawn again. Three things are measured. The standard error of each number, with sampling
+and privacy noise, is the typical distance from the answer on the whole scenario. The intervals have a width, and a share that contains
+the method's own `reference`, which is that answer without privacy. The same errors are found without any privacy noise. The share of
+the numbers with intervals is that of the method's own forecast. No record is read and nothing is charged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Progress = Callable[[int, int, str], None]
 _TELLS = 1.2
 # From this share of the scenarios on a method is said to give intervals.
 _MOSTLY = 0.8
-_NOTHING = "No method is expected to give intervals that hold for all numbers here"
+_NOTHING = "No method is expected to give valid intervals for all numbers here"
 _REMEDY = "; more records, fewer terms, tighter bounds or a larger budget would help"
 # Intervals are to hold in about so many cases; fewer by less chance than this is a miss.
 _COVERS, _CHANCE = 0.93, 1e-3
@@ -152,11 +152,34 @@ TASKS = {
 
 @dataclass(frozen=True)
 class Expectation:
-    """What to expect of one method. error: predicted standard errors, one for each number, in the data's units, all NaN where there
-    are none; ratio: the same over the least, as a geometric mean; replies: the share of runs that gave numbers; intervals: the share of
-    numbers that had an interval; tested: whether it rests on a private test or certificate that may fail; problem: why it cannot be asked;
-    coverage: the share of `trials` intervals that held the method's own reference; width: of the intervals, over that of intervals
-    without privacy noise; halves: their median half-widths, one for each number, in the data's units. NaN where there are none.
+    """What to expect of one method. Numbers that do not exist are NaN.
+
+    Parameters
+    ----------
+    method : str
+        Name of the method.
+    settings : str
+        Its settings, as text.
+    error : tuple of float
+        Expected standard errors, one for each number, in the data's units.
+    ratio : float
+        The same over the least of all methods, as a geometric mean.
+    replies : float
+        Share of runs that gave numbers.
+    tested : bool
+        Whether it rests on a noisy test or certificate that may fail.
+    intervals : float
+        Share of numbers that had an interval.
+    problem : str, default ""
+        Why it cannot be used.
+    coverage : float
+        Share of `trials` intervals that contained the method's own reference.
+    trials : int, default 0
+        Number of intervals.
+    width : float
+        Width of the intervals, over that of intervals without privacy noise.
+    halves : tuple of float, default ()
+        Median margins of error, one for each number, in the data's units.
     """
 
     method: str
@@ -174,13 +197,13 @@ class Expectation:
 
     @property
     def misses(self) -> bool:
-        """Whether so many intervals missed that it is no chance: less than one in a thousand, if each held in .93 of the cases."""
+        """Whether more intervals missed than chance explains: a probability below 0.001 if each held in 0.93 of the cases."""
         hits = round(self.coverage * self.trials) if self.trials else 0
         return bool(self.trials and stats.binom.cdf(hits, self.trials, _COVERS) < _CHANCE)
 
     @property
     def valid(self) -> bool:
-        """Whether it may be expected to reply, with intervals that hold what they name."""
+        """Whether a reply with valid intervals is to be expected."""
         return not self.problem and self.replies >= _MOSTLY and self.intervals >= _MOSTLY and not self.misses
 
     @property
@@ -195,9 +218,26 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Advice:
-    """Expectations, the least errors first. `print(advice)` says them in words; `best` is the method to take.
+    """The expectations of all methods, in order. `best` is the method to use.
 
-    names: what the predicted standard errors are of; without_privacy: the standard errors that sampling alone leaves.
+    Parameters
+    ----------
+    task : str
+        The task.
+    formula : str
+        The formula.
+    n : int
+        Number of records.
+    privacy : Guarantee
+        Cost of the release.
+    names : tuple of str
+        Names of the numbers.
+    without_privacy : tuple of float
+        Standard errors that sampling alone leaves.
+    expectations : tuple of Expectation
+        One for each method, the best first.
+    assumes : str
+        What the simulation assumes, in words.
     """
 
     task: str
@@ -211,12 +251,12 @@ class Advice:
 
     @property
     def alike(self) -> tuple[Expectation, ...]:
-        """The methods that the runs cannot tell from the best one, itself included."""
+        """The methods that the runs cannot distinguish from the best one, with itself."""
         return _alike(self.expectations)
 
     @property
     def best(self) -> Expectation:
-        """The first: of the methods whose intervals hold, one with the least errors and widths, as asked, without a test."""
+        """The first method: one with valid intervals, the smallest errors and widths, and no test, where there is one."""
         return self.expectations[0]
 
     @property
@@ -257,11 +297,11 @@ class Advice:
         for one in (one for one in ranked if one.tested and (one is best or one not in self.alike)):
             if not free or one.ratio < free[0].ratio:
                 said.append(
-                    f"{one.label} rests on a private test and is expected to be better than any method without one."
+                    f"{one.label} rests on a noisy test and is expected to be better than any method without one."
                 )
             else:
                 said.append(
-                    f"{one.label} rests on a private test and is expected to be worse than {free[0].label}, which needs none: "
+                    f"{one.label} rests on a noisy test and is expected to be worse than {free[0].label}, which needs none: "
                     f"standard errors {one.ratio / free[0].ratio:.2f} times as large."
                 )
         if best.intervals < _MOSTLY:
@@ -281,7 +321,14 @@ class Advice:
         return tuple(said)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row for each method: ratio, replies, tested, intervals, and the predicted standard error of each number."""
+        """A table with one row for each method.
+
+        Returns
+        -------
+        DataFrame
+            Columns ratio, replies, tested, intervals, and the expected standard
+            error of each number.
+        """
         rows = [
             {
                 "method": one.label,
@@ -299,7 +346,7 @@ class Advice:
         return pd.DataFrame(rows).set_index("method")
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; what is not finite is None."""
+        """The advice as plain values of strict JSON. A value that is not finite is None."""
         body = {
             "task": self.task,
             "formula": self.formula,
@@ -350,14 +397,14 @@ def _intervals(one: Expectation) -> str:
 
 
 def ranked(found: list[Expectation]) -> tuple[Expectation, ...]:
-    """The one to take first, then the others by their errors. One with a test is first only where no other has numbers that hold."""
+    """The method to use first, then the others by their errors. One with a test is first only where no other has valid numbers."""
     free = [one for one in found if not (one.tested or one.problem or one.misses) and isfinite(one.ratio)]
     first = min(_alike(free or found) or found, key=lambda one: (sum(_doubts(one)), _doubts(one), one.score))
     return (first, *sorted((one for one in found if one is not first), key=lambda one: one.ratio))
 
 
 def _alike(found: Sequence[Expectation]) -> tuple[Expectation, ...]:
-    """Of the methods that promise most, those whose scores the runs cannot tell from the least."""
+    """The best methods whose scores the runs cannot distinguish from the least."""
     asked = [one for one in found if not one.problem and isfinite(one.ratio)]
     most = min(map(_rank, asked), default=0)
     pool = [one for one in asked if _rank(one) == most]
@@ -366,7 +413,7 @@ def _alike(found: Sequence[Expectation]) -> tuple[Expectation, ...]:
 
 
 def _rank(one: Expectation) -> int:
-    """0 for a valid method, 1 where what intervals there are hold, 2 without any, 3 where they miss."""
+    """0 for a valid method, 1 where its intervals are valid but too few, 2 without any, 3 where they miss."""
     # a wrong interval is worse than none
     return 0 if one.valid else 3 if one.misses else 1 if one.intervals > 0 else 2
 
@@ -395,16 +442,49 @@ def advise(
     replications: int = SCENARIOS,
     progress: Progress | None = None,
 ) -> Advice:
-    """Which method to expect most of for a task, at n records and a price, by simulation on practice records.
+    """Compare the methods of a task by simulation, before any budget is used.
 
-    task: one of `TASKS`; formula: as the methods take it; n: the number of records, or a guess of it; privacy: what the release may
-    cost; its relation is that of a plan when it is left open: "add-remove", or the method's own. like: public records (a frame, or a path)
-    that look like the private ones, which are drawn again with replacement; without them each run is of another scenario that the schema
-    allows, and these are the more alike the more columns state what is `typical`. replications: runs of each method; by default those of
-    a plan's forecast, so that both say the same.
+    Each method is run on simulated datasets (or on similar public data) with
+    the privacy noise of the release. The methods are ranked by their errors and
+    the widths of their intervals.
 
-    Raises `PlanError` for a task, formula or number that cannot work.
+    Parameters
+    ----------
+    task : {"linear_regression", "logistic_regression", "poisson_regression", "classification", "kernel_regression"}
+        The task.
+    formula : str
+        Formula, as the methods take it.
+    schema : Schema
+        Public description of the data.
+    n : int
+        Number of records, or a guess of it.
+    privacy : Guarantee
+        Cost of the release. Without a relation, that of a plan: add/remove, or
+        the method's.
+    similar_data : DataFrame, str or Path, optional
+        Public rows that look like the private ones, drawn again with
+        replacement. By default each run is of another scenario that the schema
+        allows. Scenarios are more alike where more columns have a typical range
+        (`Typical`).
+    replications : int, optional
+        Runs of each method. By default as many as the scenarios of a plan's
+        forecast, so that both give the same numbers.
+    progress : callable, optional
+        Called with the number of runs done, their total, and what is run.
 
+    Returns
+    -------
+    Advice
+        The methods in order, `best` first, with their expected standard errors.
+        Printing it gives sentences.
+
+    Raises
+    ------
+    PlanError
+        The task, the formula or a number cannot work.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> found = advise("linear_regression", "y ~ x", schema, 2_000, cf.ApproxDP(1.0, 1e-6), replications=3)
@@ -441,7 +521,7 @@ def advise(
     best = min((one.error for one in found), key=lambda error: mean_ratio(error, bare))
     rated = [replace(one, ratio=mean_ratio(one.error, best)) for one in found]
     records = (
-        "scenarios that the schema allows, typical where it says so" if similar_data is None else "public records given"
+        "scenarios that the schema allows, typical where it says so" if similar_data is None else "public rows given"
     )
     size = len(worlds[0].weights)
     if similar_data is not None and size < bench.n:
@@ -451,7 +531,7 @@ def advise(
 
 
 def _worlds(columns: Columns, schema: Schema, similar_data: Any, replications: int) -> Iterator[Scenario]:
-    """One for each run."""
+    """One scenario for each run."""
     if similar_data is None:
         yield from scenarios(schema, columns, replications)
         return
@@ -462,7 +542,7 @@ def _worlds(columns: Columns, schema: Schema, similar_data: Any, replications: i
 
 @dataclass(frozen=True)
 class _Run:
-    """Of one run: numbers and limits by name, none where there is no reply or no interval."""
+    """One run: numbers and limits by name. There are none without a reply or an interval."""
 
     numbers: Mapping[str, float]
     limits: Mapping[str, tuple[float, float]]
@@ -470,8 +550,10 @@ class _Run:
 
 @dataclass(frozen=True)
 class _Measured:
-    """Typical sizes of errors by number; the shares of runs with numbers and of numbers with intervals; coverage of how many intervals;
-    median half-widths of the intervals by number.
+    """The runs of one method.
+
+    errors: typical sizes of errors by number; replies, intervals: shares of runs with numbers and of numbers with intervals; coverage:
+    of `trials` intervals; halves: median margins of error by number.
     """
 
     errors: tuple[float, ...]
@@ -484,7 +566,7 @@ class _Measured:
 
 @dataclass(frozen=True)
 class _Bench:
-    """Scenarios of one task, on which methods are run. truths: the numbers on each of the worlds."""
+    """Scenarios of one task, on which methods are run. truths: the numbers of each scenario."""
 
     task: Task
     formula: str
@@ -518,7 +600,7 @@ class _Bench:
         return _Run(self.task.read(result, self.task.points(self.formula, self.schema)), _limits(result))
 
     def plan(self, method: Method, n: int) -> Plan:
-        """Under the asked relation; where it was left open and the method does not have it, under the method's own."""
+        """A plan under the asked relation. Where none was asked and the method lacks it, under the method's own."""
         asked = self.privacy
         if self.open and asked.relation not in method.relations:
             asked = replace(asked, relation=method.relations[0])
@@ -583,9 +665,9 @@ class _Bench:
 
 
 def _sharpened(found: _Measured) -> tuple[float, ...]:
-    """Predicted standard errors: sizes of errors in so few runs as are made are known to a sixth, the widths of intervals much better.
+    """Expected standard errors. So few runs give sizes of errors to about a sixth, and the widths of intervals much better.
 
-    Where nearly all numbers had an interval, and these held, each is what its width says.
+    Where nearly all numbers had an interval, and these were valid, each error follows from its width.
     """
     if found.intervals < _NEARLY or not found.coverage >= _HELD:
         return found.errors
@@ -594,7 +676,7 @@ def _sharpened(found: _Measured) -> tuple[float, ...]:
 
 
 def _reference(method: Method, world: Scenario) -> Mapping[str, float]:
-    """What the method's intervals are to hold; nothing where only a release determines it."""
+    """What the method's intervals should contain; nothing where only a release determines it."""
     try:
         return method.reference(world.practice(_PRACTICE))
     except ConfideError:
@@ -611,7 +693,9 @@ def _limits(result: Any) -> dict[str, tuple[float, float]]:
 
 
 def _typical_size(errors: Array) -> tuple[float, ...]:
-    """The sd of a normal distribution with the median size of the finite errors of each number: worlds differ, and few are far out."""
+    """The SD of a normal distribution with the median size of the finite errors of each number: scenarios differ, and few errors are
+    extreme.
+    """
     return tuple(_median(np.abs(column)) / _MIDDLE for column in errors.T)
 
 
@@ -640,17 +724,17 @@ def _short(value: Any) -> str:
 
 
 def _public(similar_data: Any) -> pd.DataFrame:
-    """Public records as a frame."""
+    """Public rows as a frame."""
     if isinstance(similar_data, str | Path):
         path = Path(similar_data)
         try:
             return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
         except (OSError, ValueError):
             raise PlanError(
-                f"similar_data={str(similar_data)!r} cannot be read as CSV or Parquet; give a path to public records"
+                f"similar_data={str(similar_data)!r} cannot be read as CSV or Parquet; give a path to public rows"
             ) from None
     if not isinstance(similar_data, pd.DataFrame) or not len(similar_data):
         raise PlanError(
-            f"similar_data takes public records, a frame or a path, got {type(similar_data).__name__}; leave it out for synthetic records"
+            f"similar_data takes public rows, a frame or a path, got {type(similar_data).__name__}; leave it out for simulated records"
         )
     return similar_data

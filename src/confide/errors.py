@@ -1,38 +1,41 @@
-"""The one tree of errors.
+"""The tree of errors.
 
-Every message says what was given, what is allowed, and the call that works. No message ever holds a value, a count or a
-position taken from records: an error that depends on the records would be a leak.
+Every message says what was given, what is allowed, and the call that works. No message ever holds a value, a count or
+a position taken from records, because an error that depends on the records would be a leak.
 """
 
 from __future__ import annotations
 
 
 class ConfideError(Exception):
-    """Everything that confide raises on purpose. `exit_code` is what the command line returns for it."""
+    """Base of all errors that confide raises on purpose.
+
+    `exit_code` is what the command line returns for it.
+    """
 
     exit_code = 2
 
 
 class SchemaError(ConfideError, ValueError):
-    """The public description of the data is wrong: a column, a bound, a level, a file of them."""
+    """The public description of the data is wrong: a column, a bound, a level or its file."""
 
     exit_code = 3
 
 
 class PlanError(ConfideError, ValueError):
-    """The analysis cannot be planned from public facts: a formula, a parameter, a method that is not there."""
+    """The analysis cannot be planned from public facts, such as a formula or a parameter."""
 
     exit_code = 3
 
 
 class PrivacyError(ConfideError, ValueError):
-    """A guarantee is impossible, incomplete or of another kind than the one it meets."""
+    """A guarantee is impossible or incomplete, or differs in kind from the one it meets."""
 
     exit_code = 3
 
 
 class NoConversion(PrivacyError):
-    """No proof leads from the guarantee at hand to the one asked for; the message names the missing direction."""
+    """No proof leads from this guarantee to the kind asked for; the message names the missing direction."""
 
 
 class SourceError(ConfideError):
@@ -42,7 +45,25 @@ class SourceError(ConfideError):
 
 
 class BudgetExceeded(ConfideError):
-    """The charge does not fit what is left. Nothing was charged and no noise was drawn."""
+    """The charge does not fit the rest of the budget; nothing was charged or drawn.
+
+    Parameters
+    ----------
+    message : str
+        The cost, the rest of the budget, and what to do.
+    requested : str, default ""
+        Guarantee that was asked for.
+    spent : str, default ""
+        What the ledger has charged so far.
+    remaining : str, default ""
+        What is left of the budget.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> cf.errors.BudgetExceeded("the charge does not fit", remaining="0.2").remaining
+    '0.2'
+    """
 
     exit_code = 4
 
@@ -54,7 +75,7 @@ class BudgetExceeded(ConfideError):
 
 
 class LedgerBusy(ConfideError):
-    """The ledger could not be locked or written in time. Nothing was charged and nothing was released."""
+    """The ledger could not be locked or written in time; nothing was charged or released."""
 
     exit_code = 5
 
@@ -66,6 +87,6 @@ class ReleaseError(ConfideError):
 
 
 class NoResult(ConfideError):
-    """The release holds no reply, so there is nothing to predict from."""
+    """The mechanism declined, so the release holds nothing to predict from."""
 
     exit_code = 3

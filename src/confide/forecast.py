@@ -1,9 +1,9 @@
-"""One forecast for every method, a third party's included: its own draw and its own table, on scenarios, before anything is spent.
+"""One forecast for every method, including third parties': its own draw and its own table, on scenarios, before anything is charged.
 
-From each scenario (`confide.scenarios`) n records are drawn, as the number of times that each of its rows stands among them. `Simulated`
-sums them up exactly, in the statistics' own integers; the method draws through `seal` with simulated noise, as a release does, and reads
-what it drew. So a forecast knows no rules of its own. It sees public facts alone: the schema, the method, the guarantee, and a number of
-records. Numbers are rounded to two digits: a forecast is a guess, and must not differ between machines in its last bits.
+From each scenario (`confide.scenarios`) n records are drawn, as the number of times that each of its rows is among them. `Simulated`
+sums them up exactly, in the statistics' own integers. The method draws through `seal` with simulated noise, as a release does, and
+reads what it drew. So a forecast has no separate rules. It sees public facts alone: the schema, the method, the guarantee, and a number
+of records. Numbers are rounded to two digits, because a forecast is a guess and must not differ between machines in its last bits.
 """
 
 from __future__ import annotations
@@ -234,17 +234,22 @@ def columns_of(made: Plan, schema: Schema, outcome: str = "") -> Columns:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Forecast(Mapping[str, Any]):
-    """Standard errors to expect by number of records and name, and the chance that the status is "valid": simulated when it is looked at.
+    """Expected standard errors by number of records and name, and the chance of status "valid": simulated when it is looked at.
 
-    n: the number of records, or of those in the subgroup; None for `SIZES`. "assumes": what the family of scenarios is, in words; "note":
-    how far the numbers tell, "" where that needs no words; "1,000", ...: a number by name, the median over the scenarios, where every
-    column of numbers states its typical spread; else (low, high), between which 98 % of the family's standard errors lie, None where next
-    to no scenario has one; "between": where a number stands, (low, high) beside it; "valid": the share of the scenarios with that status;
-    "answered": the share of the numbers with an interval, over the scenarios; "of": what all of them are called, and what they are;
-    "price": how many times as wide as without privacy, where results tell. Empty where a method is not simulated.
+    n: the number of records, or of those in the subgroup; None for `SIZES`. Empty where a method is not simulated. The keys:
 
-    Levels of one factor whose shares are not stated are interchangeable before the data are seen, and so are columns whose spreads are not:
-    what the scenarios say of one is said of all, of columns in units of their half-ranges.
+    - "assumes": what the family of scenarios is, in words.
+    - "note": how far the numbers can be trusted, "" where that needs no words.
+    - "1,000", ...: a number by name, the median over the scenarios, where every numeric column has a typical spread. Otherwise (low,
+      high), between which 98% of the family's standard errors lie. None where next to no scenario has one.
+    - "between": where there is a number, its (low, high).
+    - "valid": the share of the scenarios with that status.
+    - "answered": the share of the numbers with an interval, over the scenarios.
+    - "of": what all of them are called, and what they are.
+    - "price": how many times as wide as without privacy, where results tell.
+
+    Levels of one factor whose shares are not stated are interchangeable before the data are seen. So are columns whose spreads are not
+    stated. What the scenarios give for one therefore applies to all, for columns in units of their half-ranges.
     """
 
     made: Plan
@@ -305,8 +310,8 @@ def _table(setting: Setting, sizes: Sequence[int]) -> dict[str, Any]:
 def _alike(names: Sequence[str], setting: Setting) -> dict[str, tuple[list[int], Array, float]]:
     """By name: the places of the numbers that nothing public tells apart from it, what each is multiplied by to be compared, and its own.
 
-    These are levels of one factor whose shares are not stated, and columns of numbers whose spread is not stated and that stand in one term
-    alone: per half-range they are alike, where as many values are possible.
+    These are levels of one factor whose shares are not stated. They are also numeric columns whose spread is not stated and that are in
+    one term alone: per half-range they are alike, where as many values are possible.
     """
     used = Counter(column for term in setting.terms for column in term.columns)
     told = {term.name: (_kind(term, setting.schema, used), (term.high - term.low) / 2) for term in setting.terms}
@@ -328,7 +333,7 @@ def _kind(term: Term, schema: Schema, used: Mapping[str, int]) -> str:
 
 
 def _entry(errors: Array, known: bool) -> Any:
-    """One cell: a number, the interval of 98 % of what was found, or None where next to no scenario has an interval."""
+    """One cell: a number, the interval of 98% of what was found, or None where next to no scenario has an interval."""
     found = errors[np.isfinite(errors)]
     if not found.size:
         return None
@@ -353,7 +358,7 @@ def _quantile(values: Array, share: float) -> float:
 
 
 def _median(values: Array) -> float:
-    """Of what is no NaN."""
+    """The median of the values that are not NaN."""
     ordered, middle = np.sort(values, axis=None), values.size // 2
     if not values.size:
         return nan
@@ -368,13 +373,13 @@ def _note(known: bool, everything: bool) -> str:
     """How far the numbers tell; everything: own shares and shares of levels are stated too."""
     if not known:
         return (
-            "Ranges are wide because the schema does not state what is typical of its columns: "
-            "typical = { low = ..., high = ... } of a column narrows them."
+            "Ranges are wide because the schema states no typical values. For example, typical = { low = ..., high = ... } "
+            "of a column narrows them."
         )
     if not everything:
         return (
-            "Own shares or shares of levels are not stated, without which a number is off by more than a factor of 2 "
-            "about every other time: what is in brackets is the forecast."
+            "Own shares or shares of levels are not stated. Without them a number is off by more than a factor of 2 "
+            "about every other time: the forecast is the range in brackets."
         )
     return ""
 
@@ -383,5 +388,6 @@ def _assumes(known: bool, count: int) -> str:
     kind = "the median over" if known else f"{_HOLDS:.0%} of those in"
     return (
         f"{kind} {count} scenarios of simulated records: {'the typical spreads of the schema, tails normal to long' if known else FAMILY}; "
-        f"0.1 % to 100 % of each feature is its own; a line leaves 3 % to 100 % of the response, unless stated"
+        "0.1% to 100% of a feature's variance is independent of the other features; the features leave 3% to 100% of the variance of the "
+        "response unexplained, unless stated"
     )

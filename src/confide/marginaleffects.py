@@ -41,12 +41,30 @@ _EXAMPLE = "adapt(result, schema.sample(1000, seed=1)), or a public frame"
 
 
 def adapt(result: Any, data: Any) -> ReleasedRegression:
-    """A model of `marginaleffects` from the result of a linear, logistic or Poisson regression.
+    """Adapt the result of a regression to the package `marginaleffects`.
 
-    data: public or synthetic rows (a frame of pandas or polars, or a mapping of arrays) with the columns of the terms; averages are over
-    them. Its other columns can be named in `by=`. Raises `PlanError` for records behind a source and for columns that are missing, and
-    `NoResult` where coefficients have no valid covariance (any status but "valid") or a bound on their bias, which standard errors cannot
-    carry: `get_prediction` does.
+    Parameters
+    ----------
+    result : LinearEstimates, LogisticEstimates or PoissonEstimates
+        Result of a linear, logistic or Poisson regression.
+    data : DataFrame or mapping of arrays
+        Public or synthetic rows (pandas or polars) with the columns of the
+        terms. Averages are over them, and its other columns can be named in
+        `by=`.
+
+    Returns
+    -------
+    ReleasedRegression
+        A model that the functions of `marginaleffects` take.
+
+    Raises
+    ------
+    PlanError
+        The data are records behind a source, or columns are missing.
+    NoResult
+        Coefficients have no valid covariance (any status but "valid"), or have
+        a bound on their bias, which standard errors cannot carry. Use
+        `get_prediction` then.
     """
     _check_versions()
     design = _checked(result)
@@ -101,7 +119,7 @@ class ReleasedRegression(ModelAbstract):  # type: ignore[misc]
         """The terms at rows of a public frame."""
         matrix = self._design.matrix(_columns(newdata, _used(self._design)))
         if not np.isfinite(matrix).all():
-            raise PlanError("newdata has missing values or labels that are no levels; give complete public rows")
+            raise PlanError("newdata has missing values or undeclared labels; give complete public rows")
         return matrix[:, self._columns]
 
     def get_predict(self, params: Any, newdata: Any) -> pl.DataFrame:
@@ -112,10 +130,26 @@ class ReleasedRegression(ModelAbstract):  # type: ignore[misc]
         return pl.DataFrame({"rowid": np.arange(len(rows), dtype=np.int32), "estimate": values})
 
     def step(self, name: str) -> float:
-        """What `slopes` should step a numeric column by, `eps=model.step("income")`: a thousandth of its public range, in its own units.
+        """The step for `slopes` in a numeric column, ``eps=model.step("income")``.
 
-        The package steps every column by 1e-4, which rounding drowns where a column runs to 10,000 or more: standard errors are then wrong
-        by a per cent, and of a column up to a million by factors. Raises `PlanError` for a column that is not numeric or not in the terms.
+        The package steps every column by 1e-4, which rounding hides where a
+        column runs to 10,000 or more. Standard errors are then wrong by a per
+        cent, and for a column up to a million by factors.
+
+        Parameters
+        ----------
+        name : str
+            Numeric column of the terms.
+
+        Returns
+        -------
+        float
+            A thousandth of the column's public range, in its own units.
+
+        Raises
+        ------
+        PlanError
+            The column is not numeric or not in the terms.
         """
         used = _used(self._design)
         column = self._design.schema[name] if name in used else None
@@ -171,8 +205,8 @@ def _checked(result: Any) -> ModelMatrix:
         )
     if result.bias is not None:
         raise NoResult(
-            "these coefficients have a bound on their bias beside their standard errors, which marginaleffects would leave out; "
-            "write result.get_prediction(frame), whose intervals hold it"
+            "these coefficients have a bound on their bias, which marginaleffects would leave out; "
+            "write result.get_prediction(frame), whose intervals include it"
         )
     if isinstance(result, LinearEstimates) and not result.predicts_the_line:
         raise NoResult(

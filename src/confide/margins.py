@@ -1,9 +1,10 @@
-"""Accuracy first: the smallest budget whose forecast is as sharp as asked, and what each budget buys.
+"""Precision first: the smallest budget whose forecast is as precise as asked, and the precision of each budget.
 
-`margin` names half-widths of 95 % intervals, in the units of the numbers; `cv` names standard errors relative to the numbers.
+`margin` names margins of error (half of a 95% interval), in the units of the numbers. `cv` names standard errors relative to the
+numbers.
 
-Everything here follows from forecasts, which follow from public facts and a number of records that the caller gives. **A budget that was
-chosen from n tells of n**: whoever plans so says that n is public. A wrong guess costs width, never privacy.
+Everything here follows from forecasts, which follow from public facts and a number of records that the caller gives. **A budget that
+was chosen from n reveals n**: anyone who plans so declares that n is public. A wrong guess changes the width, never the privacy.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from confide.guarantees.validation import is_finite, is_number
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 else:
     pd = later("pandas")
 
@@ -43,9 +45,9 @@ PlanAt = Callable[[float], Plan]
 
 @dataclass(frozen=True)
 class Targets:
-    """How sharp a release must be, by the names of its forecast. A name may have both.
+    """How precise a release must be, by the names of its forecast. A name may have both.
 
-    margin: half-widths of 95 % intervals, in the units of the number; cv: standard errors over the number, .02 for 2 %.
+    margin: margins of error (half of a 95% interval), in the units of the number; cv: standard errors over the number, 0.02 for 2%.
     """
 
     margin: Mapping[str, float] = field(default_factory=dict)
@@ -55,14 +57,14 @@ class Targets:
     def of(cls, margin: Any = None, cv: Any = None, privacy: Any = None, n: Any = None) -> Targets:
         """From what was given; `PlanError` for anything else, beside a privacy, and without n.
 
-        margin: name -> half-width; cv: name -> relative standard error, or one number for all.
+        margin: name -> margin of error; cv: name -> relative standard error, or one number for all.
         """
         name = "margin" if margin is not None else "cv"
         example = _EXAMPLE if margin is not None else _RELATIVE
         own = {key: x for key, x in (("margin", margin), ("cv", cv)) if _positive(x) or (key == "cv" and is_number(x))}
         if privacy is not None:
             raise PlanError(
-                f"{name} says how sharp a release must be, and privacy what it may cost; give one of them; {example}"
+                f"{name} states how precise a release must be, and privacy what it may cost; give one of them; {example}"
             )
         if n is None:
             raise PlanError(
@@ -74,13 +76,13 @@ class Targets:
         if margin is not None and not _positive(margin):
             relative = isinstance(margin, Mapping) and any("%" in str(x) for x in margin.values())
             raise PlanError(
-                "margin names half-widths of 95 % intervals above 0, in the units of the numbers, by the names of the plan's forecast, "
-                f"got {margin!r}; "
+                "margin takes margins of error (half of a 95% interval) above 0, in the units of the numbers, by the plan's "
+                f"names, got {margin!r}; "
                 + (f"a standard error relative to the number is a cv: {_RELATIVE}" if relative else _EXAMPLE)
             )
         if cv is not None and not _positive(cv):
             raise PlanError(
-                "cv names standard errors over the numbers, above 0 (.02 for 2 %), by the names of the plan's forecast, or is one for "
+                "cv names standard errors over the numbers, above 0 (0.02 for 2%), by the names of the plan's forecast, or is one for "
                 f"all, got {cv!r}; {_RELATIVE}"
             )
         return cls(*({str(key): float(x) for key, x in (given or {}).items()} for given in (margin, cv)))
@@ -91,12 +93,12 @@ def _positive(given: Any) -> bool:
 
 
 def smallest(plan_at: PlanAt, targets: Targets, method: Method) -> tuple[Plan, tuple[str, ...]]:
-    """(the plan at the smallest level whose forecast is as sharp as asked, what its reader must know); of a range its upper end counts.
+    """(the plan at the smallest level whose forecast is as precise as asked, what its reader must know); of a range its upper end counts.
 
-    method: what is planned for, which says what its numbers are.
+    method: what is planned for, which states what its numbers are.
 
-    Raises `PlanError` for names that the forecast does not have, for a cv of a number that public facts do not tell, and where no level
-    would do, with what the largest one is expected to give.
+    Raises `PlanError` for names that the forecast does not have and for a cv of a number that public facts do not tell. Raises it where
+    no level is enough, with what the largest one is expected to give.
     """
     best = _Reached.at(plan_at, _MOST, method)
     wished = _wished(best, targets)
@@ -139,7 +141,7 @@ class _Reached:
         counts = [key for key in made.forecast if key not in BESIDE]
         if not counts:
             raise PlanError(
-                f"{made.method.name} forecasts no standard errors, so that no accuracy can be planned; give privacy=cf.GDP(...)"
+                f"{made.method.name} forecasts no standard errors, so that no precision can be planned; give privacy=cf.GDP(...)"
             )
         rows = made.forecast[counts[0]]
         # what is told in the few scenarios that are answered at all is no forecast of a release
@@ -171,7 +173,7 @@ def _wished(best: _Reached, targets: Targets) -> dict[str, tuple[float, bool]]:
             where = where if kind == "mean" or (kind is None and best.method.extensive) else ""
             raise PlanError(
                 f"a cv is relative to the number itself, and public facts do not tell {name!r}; "
-                f"{_call({'accuracy': {name: _reachable(best, [name], 'accuracy', 0.02)}}, best.n)}, a half-width{where}"
+                f"{_call({'margin': {name: _reachable(best, [name], 'margin', 0.02)}}, best.n)}, a margin of error{where}"
             )
         found[name] = min((cv * value, True), found.get(name, (inf, True)))
     return found
@@ -211,7 +213,7 @@ def _call(targets: Mapping[str, Any], n: int) -> str:
 
 
 def _nearest(best: _Reached, targets: Targets) -> dict[str, dict[str, float]]:
-    """The targets, each as far as these records reach at any budget; empty where one of them reaches no interval at all."""
+    """The targets that these records reach at any budget; empty where one of them reaches no interval at all."""
     found: dict[str, dict[str, float]] = {}
     for option, wishes in (("margin", targets.margin), ("cv", targets.cv)):
         for key, x in wishes.items():
@@ -237,13 +239,13 @@ def _beyond(
     asked, found = (_shown(one, best.values.get(name), relative=relative) for one in (error, best.errors[name]))
     least = "no interval is expected" if best.errors[name] == inf else f"at least {found} is expected"
     return (
-        f"a {'cv' if relative else 'half-width'} of {asked} for {name!r} is beyond what {best.n:,} records give at any budget: {least}; "
-        + (_call(nearest, best.n) if nearest else "ask for a coarser question, or for more records")
+        f"a {'cv' if relative else 'margin of error'} of {asked} for {name!r} cannot be reached with {best.n:,} records at any budget: "
+        f"{least}; " + (_call(nearest, best.n) if nearest else "ask for fewer cells, or for more records")
     )
 
 
 def _shown(error: float, value: float | None, *, relative: bool) -> str:
-    """A standard error as it was asked for: as a half-width, or in percent of the number."""
+    """A standard error as it was asked for: as a margin of error, or in percent of the number."""
     return f"{error / abs(value):.3g}" if relative and value else f"{_Z * error:.4g}"
 
 
@@ -259,7 +261,7 @@ def _uneven(made: _Reached, wished: Mapping[str, tuple[float, bool]]) -> tuple[s
             if times > missed:
                 missed, note = (
                     times,
-                    f"margin: the forecast has cells of equal size; of {name}, {words} gets a {'cv' if relative else 'half-width'} of "
+                    f"margin: the forecast has cells of equal size; of {name}, {words} gets a {'cv' if relative else 'margin of error'} of "
                     f"about {_shown(one, own, relative=relative)} where {_shown(error, value, relative=relative)} was asked for",
                 )
     return (note,) if note else ()
@@ -267,10 +269,19 @@ def _uneven(made: _Reached, wished: Mapping[str, tuple[float, bool]]) -> tuple[s
 
 @dataclass(frozen=True, eq=False)
 class MarginsByCost:
-    """Predicted standard errors at several budgets: what precision costs. `to_frame()` and `plot()`.
+    """Expected standard errors at several budgets.
 
-    levels: mu, or epsilon of a pure method; rows: name -> one (low, high) for each level, equal where the forecast is a number, None where
-    no interval is expected.
+    Parameters
+    ----------
+    kind : str
+        What the levels are.
+    levels : tuple of float
+        mu, or epsilon of a pure method.
+    rows : mapping of str to tuple
+        For each number one (low, high) at each level, equal where the forecast
+        is a number. None where no interval is expected.
+    n : int
+        Number of records.
     """
 
     kind: str
@@ -299,7 +310,14 @@ class MarginsByCost:
         return cls(kind, levels, {name: tuple(own) for name, own in rows.items()}, n)
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each level, two columns (low and high) for each number."""
+        """The expected standard errors as a frame.
+
+        Returns
+        -------
+        DataFrame
+            One row for each level, and two columns (low and high) for each
+            number.
+        """
         return pd.DataFrame(
             {
                 (name, end): [float("nan") if cell is None else cell[place] for cell in cells]
@@ -311,24 +329,63 @@ class MarginsByCost:
 
     def summary(self) -> str:
         """The table as text."""
-        return f"predicted standard errors of {self.n:,} records by {self.kind}\n{self.to_frame().to_string(float_format='{:.4g}'.format)}"
+        return f"expected standard errors of {self.n:,} records by {self.kind}\n{self.to_frame().to_string(float_format='{:.4g}'.format)}"
 
     def __str__(self) -> str:
         return self.summary()
 
-    def plot(self, ax: Any = None) -> Any:
-        """Standard errors against the budget, both on logarithmic axes: a line for each number, a band where it is a range."""
+    def plot(
+        self, ax: Axes | None = None, *, title: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> Axes:
+        """Draw expected standard errors against the budget, on log axes.
+
+        Each number is a line, with a band where the schema allows a range.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Axes to draw on. A new figure is made when left out.
+        title : str, optional
+            Title instead of the number of records.
+        labels : mapping of str to str, optional
+            Words instead of the names of numbers, such as ``{"mean": "Mean income"}``.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes, whose ``figure`` is the picture.
+
+        Raises
+        ------
+        PlanError
+            For labels of numbers that are not there.
+        """
         from matplotlib.figure import Figure
 
+        from confide.results.pages.content import LITERAL, folded
+        from confide.results.pages.plots import LINE_COLORS, MARKS
+
+        labels = labels or {}
+        unknown = [name for name in labels if name not in self.rows]
+        if unknown:
+            raise PlanError(
+                f"labels must be of {', '.join(self.rows)}, got {unknown[0]!r}; write plot(labels={{{next(iter(self.rows))!r}: ...}})"
+            )
         axes = Figure(figsize=(7, 4.5), layout="constrained").add_subplot() if ax is None else ax
         frame = self.to_frame()
-        for name in self.rows:
+        for place, name in enumerate(self.rows):
             low, high = frame[(name, "low")], frame[(name, "high")]
-            (line,) = axes.plot(self.levels, high, marker="o", label=name)
+            color, mark = LINE_COLORS[place % len(LINE_COLORS)], MARKS[place % len(MARKS)]
+            axes.plot(self.levels, high, color=color, marker=mark, label=folded(labels.get(name, name)))
             if (low < high).any():
-                axes.fill_between(self.levels, low, high, color=line.get_color(), alpha=0.15)
-        axes.set(
-            xscale="log", yscale="log", xlabel=self.kind, ylabel="predicted standard error", title=f"{self.n:,} records"
-        )
-        axes.legend()
+                axes.fill_between(self.levels, low, high, color=color, alpha=0.15)
+        axes.set(xscale="log", yscale="log", xlabel=self.kind, ylabel="expected standard error")
+        axes.set_xticks(self.levels, [f"{level:g}" for level in self.levels])
+        axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
+        for place in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            place(lambda value, _: f"{value:,.6g}")
+        axes.set_title(folded(title or f"{self.n:,} records", 70), loc="left", fontsize="medium", **LITERAL)
+        if len(self.rows) > 1:
+            for text in axes.legend(frameon=False).get_texts():
+                text.set_parse_math(False)
         return axes

@@ -1,7 +1,7 @@
 """Propose-test-release: estimators of unbounded sensitivity, released where the data are certified to be safe.
 
-A safety bound of ten lines makes any estimator private: `SafetyBound`, the combinators `scale`, `all_of` and `after`, the bounds that are
-shipped with their proofs, and `safe_release`.
+A safety bound makes any estimator private. There are `SafetyBound`, the combinators `scale`, `all_of` and `after`, bounds with their
+proofs, and `safe_release`.
 """
 
 from confide.ask.ptr import safe_release as safe_release

@@ -1,6 +1,6 @@
 """`cf.reduction`: principal components and correlation matrices.
 
-`correlation` and `pca` are the calls (plan, release and infer); `PCA` and `Correlations` are the methods behind them.
+`correlation` and `pca` plan, release and infer in one call; `PCA` and `Correlations` are the methods.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""Which methods there are: ours and a third party's, through the entry point group `confide.methods`.
+"""Registry of methods: those of confide and those of third parties, through the entry point group `confide.methods`.
 
-A third party writes a frozen dataclass with plan, release and infer, names it in its own package's entry points, and gets the
-command line, the ledger, the report and `confide.testing.check_method`.
+A third party writes a frozen dataclass with plan, release and infer and names it in its package's entry points. It
+then has the command line, the ledger, the report and `confide.testing.check_method`.
 """
 
 from __future__ import annotations
@@ -50,18 +50,40 @@ FAMILIES = (
     Family("reduction", "Correlations and principal components", "reduction", "confide plan"),
     Family("voting", "Votes: which of several most records have; labels by teachers", "voting", "confide plan"),
     Family("selection", "The best of several methods or settings", "select", "confide plan"),
-    Family("ptr", "An estimator of your own", "ptr", "confide plan"),
+    Family("ptr", "Your own estimator", "ptr", "confide plan"),
 )
 
 
 def family(name: str) -> Family | None:
-    """The family of a name; None for one that another package has made up."""
+    """The family of a name; None for one that another package has defined."""
     return next((one for one in FAMILIES if one.name == name), None)
 
 
 @dataclass(frozen=True)
 class MethodInfo:
-    """One row of `confide methods`."""
+    """One row of `confide methods`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the method.
+    family : str
+        Family that it belongs to.
+    version : str
+        Version of the method.
+    native : str
+        Kind of guarantee that it is proved for.
+    relations : tuple of str
+        Neighboring relations that it supports.
+    parameters : tuple of str
+        Names of its parameters.
+    intervals : str
+        What its intervals account for.
+    source : str
+        Where the method is described.
+    package : str
+        Package that it belongs to.
+    """
 
     name: str
     family: str
@@ -75,9 +97,30 @@ class MethodInfo:
 
 
 def register(method: type[Any]) -> type[Any]:
-    """Make a method class known to this process under its `name`, as an entry point does for every process.
+    """Make a method class known to this process under its `name`.
 
-    Usable as a decorator. Raises `PlanError` when another class has the name, or this one says neither its name nor its family.
+    An entry point does so for every process. Usable as a decorator.
+
+    Parameters
+    ----------
+    method : type
+        Class with the class variables `name` and `family`.
+
+    Returns
+    -------
+    type
+        The class itself.
+
+    Raises
+    ------
+    PlanError
+        Another class has the name, or the class lacks a name or family.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> cf.register(cf.tables.Counts).name
+    'counts'
     """
     for fact in ("name", "family"):
         if not isinstance(getattr(method, fact, None), str):
@@ -130,7 +173,7 @@ def get(name: str) -> type[Any]:
             f"no method {name!r}"
             + (f"; did you mean {near[0]!r}?" if near else "")
             + f"; there are: {', '.join(names)}; a method of another package is there once that package is installed "
-            "(confide-lab brings those kept for comparison)"
+            "(confide-lab brings the baselines)"
         )
     return _load(name)
 
@@ -172,7 +215,19 @@ def classes() -> list[type[Method]]:
 
 
 def list_methods() -> tuple[MethodInfo, ...]:
-    """What is public about each registered method, in the order of `classes`."""
+    """List the registered methods with their public facts.
+
+    Returns
+    -------
+    tuple of MethodInfo
+        Methods of confide by family, then those of other packages.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> "counts" in [method.name for method in cf.list_methods()]
+    True
+    """
     return tuple(
         MethodInfo(
             cls.name,
@@ -197,17 +252,18 @@ def _place(method: type[Any]) -> tuple[bool, int, str]:
 
 
 def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:
-    """The method of a plan from a file, and the plan made anew from public facts.
+    """The method of a plan from a file, and the plan made again from public facts.
 
-    Nothing in a file is believed: sensitivities, scales and the guarantee are derived again, and the plan must come out with the
-    same digest. Raises `PlanError` when it does not, because the file was made by another version or was altered.
+    Nothing in a file is believed: sensitivities, scales and the guarantee are derived again, and the new plan must
+    have the same digest. Raises `PlanError` when it has another, because the file was made by another version or was
+    altered.
     """
     method = make(plan.method.name, **plan.method.parameters)
     again = with_contributions(method.plan(schema.without_typical, plan.requested, n=plan.n))
     check_read(again, method.where)
     if again.sha256 != plan.sha256:
         raise PlanError(
-            f"the plan cannot be made again from its own method, schema and request: it was written by another version than "
+            f"the plan cannot be made again from its own method, schema and request. It was written by another version than "
             f"{plan.method.name} {method.version}, for another schema, or altered; make a new one with `confide plan`"
         )
     return method, again

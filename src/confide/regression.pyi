@@ -1,4 +1,4 @@
-"""Regression: the default line, moments for many questions, logistic and Poisson regression, propose-test-release."""
+"""Regression: linear, logistic, Poisson and fixed-effects regression, shared moments, and propose-test-release."""
 
 from confide.methods.regression.certified.efficient_line import EfficientPTR as EfficientPTR
 from confide.methods.regression.glm.logistic import Logistic as Logistic

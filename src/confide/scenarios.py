@@ -1,28 +1,33 @@
-"""The one family of simulated datasets that obey a schema: what forecasts, advice and accuracy are simulated on. No record is read.
+"""The one family of simulated datasets that obey a schema: forecasts, advice and margins are simulated on it. No record is read.
 
-A scenario is a weighted set of records, of which rare ones have little weight. It is drawn so:
+A scenario is a weighted set of records, of which rare ones have little weight. It is drawn as follows.
 
-- 95 % of a column's values lie in an interval: its typical spread where the schema states one; else one of 5 % to 100 % of the width of its
-  box (uniform), anywhere inside it. Values are normal, or (half of the time) skewed away from the nearer bound, as a shifted lognormal of
-  log-sd .75, or, of one column in six whose spread is not stated, even, as days of the week are. In one scenario of three all columns that
-  are not even have long tails: beyond the interval, values fall like those of a Pareto distribution of index 1.5 to 4. Beyond the bounds
-  they are clipped. A feature whose spread is not stated lies in less than 5 % of its bounds with a chance of .05 (.02 if it is of whole
-  numbers): 95 % of its values keep to .2 % to 5 % of their width, log-uniform. So do 14 of 242 columns of numbers and 2 of 66 of whole
-  numbers in the 38 tables that lines are measured on (`CONFIDE_FORECASTS=bounds confide lab bench forecasts_outcomes`).
-- A 0/1 column has a share of ones, and a factor a share of each level, that may be rare: log-uniform from 1 % to 50 %, and 1/rank^a with a
-  from 0 to 2.5, in random order, or the shares that the schema states. Of a factor whose shares are not stated each level beyond the
-  second is next to empty with a chance of .1: a log-uniform share of .02 % to 1 %. So are 8 levels of a hundred in the factors of 5 to
-  14 levels of adult's census records, and none would be among powers of the rank alone.
-- Normal scores of all features share one factor, with loadings of any sign; a feature's own share of its variance is 1000^(-u^3), and a
-  random line in these scores leaves .03 + .97 u^1.5 of the response's variance, u uniform: about as in 23 tables of statsmodels and
-  scikit-learn (variance inflation: median 2.6, a tenth of the tables above 18; variance left: a tenth below .03, median .32). Where the
-  schema states a column's own share, that takes their place. What the line leaves, and a stated share, is that of the values themselves:
-  residuals are stretched until it is.
-- A response of two values follows log-odds along a random line in the features' values, of sd .3 to 2; the share of its second value is
-  what the schema states, else between 5 % and 95 %, evenly. A response that is asked for as a count has events in every second scenario,
-  log-linear along such a line of sd .1 to .8: their mean is that of the shape where the schema states what is typical, else from a
-  hundredth to half of the declared bound, and their variance is mean + a mean^2, that of Poisson counts of which a/(1 + a) are zeros in
-  excess: none, a third, two thirds, nine tenths. In the other scenarios it is a quantity of any spread, as any number is.
+Numeric columns. 95% of a column's values lie in an interval: its typical spread where the schema states one. Otherwise it has 5% to
+100% of the width of the column's bounds (uniform), anywhere inside them. Values are normal, or (half of the time) skewed away from the
+nearer bound, as a shifted lognormal of log-SD 0.75. One column in six whose spread is not stated is even, as days of the week are. In
+one scenario of three all columns that are not even have long tails: beyond the interval, values fall like those of a Pareto
+distribution of index 1.5 to 4. Beyond the bounds they are clipped. A feature whose spread is not stated lies in less than 5% of its
+bounds with a chance of 0.05 (0.02 for whole numbers). Then 95% of its values keep to 0.2% to 5% of their width, log-uniform. So do 14
+of 242 numeric columns and 2 of 66 of whole numbers in the 38 tables of the benchmark (`CONFIDE_FORECASTS=bounds confide lab bench
+forecasts_outcomes`).
+
+Shares. A 0/1 column has a share of ones, and a factor a share of each level; both may be rare. They are the shares that the schema
+states. Otherwise ones are log-uniform from 1% to 50%, and levels go with 1/rank^a with a from 0 to 2.5, in random order. Of a factor
+whose shares are not stated each level beyond the second is close to empty with a chance of 0.1: a log-uniform share of 0.02% to 1%. So
+are 8 levels of a hundred in the factors of 5 to 14 levels of adult's census records, and none would be among powers of the rank alone.
+
+Dependence. Normal scores of all features share one factor, with loadings of any sign. A feature's own share of its variance is
+1000^(-u^3), u uniform. A random linear function of these scores leaves 0.03 + 0.97 u^1.5 of the response's variance. That is about as
+in 23 tables of statsmodels and scikit-learn: their variance inflation has median 2.6, and a tenth of the tables are above 18. The
+variance left has median 0.32, and a tenth are below 0.03. Where the schema states a column's own share, that replaces it. What the
+linear function leaves, and a stated share, refer to the values themselves: residuals are stretched until they agree.
+
+Responses. A response of two values follows log-odds along a random linear function of the features' values, of SD 0.3 to 2. The share
+of its second value is what the schema states, otherwise between 5% and 95%, evenly. A response that is analyzed as a count has events
+in every second scenario, log-linear along a linear function of SD 0.1 to 0.8. Their mean is that of the typical values where the schema
+states them, otherwise from a hundredth to half of the declared bound. Their variance is mean + a mean^2, that of Poisson counts of
+which a/(1 + a) are zeros in excess: none, a third, two thirds, nine tenths. In the other scenarios it is a quantity of any spread, as
+any number is.
 """
 
 from __future__ import annotations
@@ -48,8 +53,8 @@ else:
 
 #: The family in words, for whoever prints a forecast.
 FAMILY = (
-    "features and response anywhere in 5 % to 100 % of their bounds where nothing is stated, even to long-tailed; 0/1 columns and levels "
-    "as rare as 1 % and below; one feature of numbers in 20 in less than 5 % of its bounds"
+    "features and response anywhere in 5% to 100% of their bounds where nothing is stated, even to long-tailed; 0/1 columns and levels "
+    "as rare as 1% and below; one numeric feature in 20 in less than 5% of its bounds"
 )
 
 _SEED = 20261122
@@ -87,8 +92,10 @@ _STEEP = 8.0
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a schema a question is about. outcome: how the response is asked for, where the schema does not say it: "two"
-    values, a "count", "" for what it is declared as.
+    """The columns of a schema that an analysis is about.
+
+    outcome: how the response is analyzed, where the schema does not state it: as "two" values, as a "count", "" for what it is declared
+    as.
     """
 
     features: tuple[str, ...]
@@ -112,12 +119,12 @@ class Scenario:
 
     @classmethod
     def of_records(cls, frame: Any, schema: Schema, number: int = 0) -> Scenario:
-        """Public records, each as often as it stands there."""
+        """Public rows, each as often as it stands there."""
         codes = CodedFrame.of(frame, schema).codes
         return cls(schema, codes, np.ones(len(next(iter(codes.values())))), number)
 
     def practice(self, rows: int) -> CodedFrame:
-        """About so many records, each row as often as its weight says, for what is asked without privacy."""
+        """About so many records, each row as often as its weight states, for analyses without privacy."""
         ends = np.rint(np.cumsum(self.weights) * (rows / self.weights.sum())).astype(np.int64)
         each = np.diff(ends, prepend=0)
         return CodedFrame(self.schema, {name: codes.repeat(each) for name, codes in self.codes.items()})
@@ -225,7 +232,7 @@ def _line(
     generator: np.random.Generator,
     sd: float,
 ) -> Array:
-    """A random line in the features' values, of mean 0 and this sd; levels of a factor count by their place."""
+    """A random line in the features' values, of mean 0 and this SD; levels of a factor count by their place."""
     total = np.zeros(len(weights))
     for feature in columns.features:
         slope = generator.normal()
@@ -280,7 +287,7 @@ def _records(schema: Schema, columns: Columns, rows: int, k: int, rare: float) -
 
 
 def _columns(schema: Schema, features: list[str], made: Codes) -> Array:
-    """The features as a line takes them, (rows, k): levels one by one."""
+    """The features as a model matrix takes them, (rows, k): levels individually."""
     columns = [np.ones_like(made[features[0]])]
     for name in features:
         if isinstance(schema[name], Categorical):
@@ -291,7 +298,7 @@ def _columns(schema: Schema, features: list[str], made: Codes) -> Array:
 
 
 def _leaving(share: float, codes: Array, columns: Array, weights: Array, steps: int) -> Array:
-    """The codes with residuals so stretched that a line in the columns leaves this share of the variance; 95 % lie where they did.
+    """The codes with residuals so stretched that a line in the columns leaves this share of the variance; 95% lie where they did.
 
     Bent margins, rare levels and bounds leave more or less than the line in normal scores did.
     """
@@ -309,7 +316,7 @@ def _leaving(share: float, codes: Array, columns: Array, weights: Array, steps: 
 
 
 def _quantiles(values: Array, weights: Array) -> Array:
-    """Between which 95 % of the values lie."""
+    """Between which 95% of the values lie."""
     order = np.argsort(values)
     below = np.cumsum(weights[order]) / weights.sum()
     return np.asarray(
@@ -327,8 +334,8 @@ def _scores(
 ) -> tuple[Array, Array, Array]:
     """Normal scores (rows, width) that share one factor, each with its own share of the variance; noise (rows,); weights (rows,).
 
-    Of a share of the records one of the normal numbers behind them is drawn with twice the sd: rare values are seen more often, with
-    less weight.
+    For a share of the records one of the normal numbers behind them is drawn with twice the SD: rare values occur more often, with less
+    weight.
     """
     drawn = _LEAST_OWN ** (generator.random(len(stated)) ** 3)
     own = np.array([mine if given is None else given for mine, given in zip(drawn, stated, strict=True)])
@@ -364,7 +371,7 @@ def _codes(
 
 
 def _thinned(shares: Array, generator: np.random.Generator) -> Array:
-    """Falling shares of levels, some of the last ones next to empty. generator: of its own, so that no other column is another one."""
+    """Decreasing shares of levels, some of the last ones close to empty. generator: separate, so that no other column changes."""
     empty = int((generator.random(max(len(shares) - 2, 0)) < _EMPTY).sum())
     drawn = np.exp(generator.uniform(log(_SPARSE[0]), log(_SPARSE[1]), size=empty))
     kept = shares[: len(shares) - empty]
@@ -384,7 +391,7 @@ def _levels(shares: Array, scores: Array, weights: Array) -> tuple[Array, Array]
 
 
 def _part(column: Numeric | Integer | Categorical, generator: np.random.Generator) -> float | None:
-    """In how much of its far bounds a column lies; None for one whose bounds are not far."""
+    """The share of its bounds in which a column lies; None for one whose bounds are not too wide."""
     drawn, part = generator.random(2)
     chance = _FAR_WHOLE if isinstance(column, Integer) else _FAR
     return float(_FARTHEST * (_NARROWEST / _FARTHEST) ** part) if drawn < chance else None
@@ -393,7 +400,7 @@ def _part(column: Numeric | Integer | Categorical, generator: np.random.Generato
 def _values(
     column: Numeric | Integer, scores: Array, generator: np.random.Generator, *, long: bool, part: float | None = None
 ) -> Array:
-    """long: beyond the ends of the interval in which 95 % lie, values fall like those of a Pareto distribution."""
+    """long: beyond the ends of the interval in which 95% lie, values fall like those of a Pareto distribution."""
     low, high = _interval(column, generator, part)
     form, index = generator.random(), generator.uniform(*_INDICES)
     skewed, middle = form < 0.5, (low + high) / 2
@@ -413,7 +420,7 @@ def _values(
 
 
 def _interval(column: Numeric | Integer, generator: np.random.Generator, part: float | None) -> tuple[float, float]:
-    """Where 95 % of the values lie."""
+    """Where 95% of the values lie."""
     # drawn in any case, so that what one column states changes no other column
     share, place = generator.uniform(_NARROWEST, 1.0), generator.random()
     if column.spread is not None:

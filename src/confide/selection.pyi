@@ -1,4 +1,4 @@
-"""Private selection: the best of several candidates, in one call. `Select` is the method behind it."""
+"""Private selection: the best of several candidates, in one call. `Select` is the method."""
 
 from collections.abc import Callable
 

@@ -1,6 +1,6 @@
-"""`cf.tables`: what an office asks first, in one call each: counts, shares, means, totals and quantiles over any crossing.
+"""`cf.tables`: counts, shares, means, totals and quantiles over any crossing, in one call each.
 
-A lower-case name is the call (plan, release, infer), a class the method behind it, for those who plan, release and infer apart.
+A lower-case name plans, releases and infers in one call. A class is the method, to plan, release and infer separately.
 """
 
 from confide.ask.one_call import OneCall, one_call

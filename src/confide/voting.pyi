@@ -1,6 +1,6 @@
-"""`cf.voting`: which of two or several levels most records have, in one call; exact chances of error; PATE.
+"""`cf.voting`: the level that most records have, in one call; exact probabilities of error; labels by teachers (PATE).
 
-A lower-case name is the call (plan, release, infer), a class the method behind it.
+A lower-case name plans, releases and infers in one call. A class is the method.
 """
 
 from collections.abc import Callable

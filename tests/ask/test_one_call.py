@@ -9,6 +9,7 @@ import pytest
 from tests.messages import refuses
 
 import confide as cf
+from confide import _docs
 from confide.ask.one_call import one_call
 from confide.core import parameters_of
 
@@ -45,10 +46,11 @@ def test_its_parameters_are_those_of_the_class(name: str) -> None:
 
 @pytest.mark.parametrize("name", MADE)
 def test_its_help_is_that_of_the_class_and_says_what_a_call_takes(name: str) -> None:
-    text, method = inspect.getdoc(verb(name)) or "", MADE[name]
-    said, _, example = inspect.cleandoc(method.__doc__ or "").partition("\n>>> ")
-    assert text.startswith(said.rstrip()) and text.endswith(example)
-    assert f"infer `{method.__name__}` in one call, `cf.{name}({method.example}, data, " in text and "ledger:" in text
+    own, shown = (_docs.sections(inspect.getdoc(one)) for one in (MADE[name], verb(name)))
+    assert all(shown[title] == own[title] for title in own if title != "Parameters")
+    told, called = _docs.parameters(inspect.getdoc(MADE[name])), _docs.parameters(inspect.getdoc(verb(name)))
+    assert told.items() <= called.items() and {"data", "privacy", "ledger", "noise", "n"} <= called.keys()
+    assert "charged" in shown["Raises"] and shown["Returns"]
 
 
 def test_the_answer_is_that_of_the_three_steps(data: object) -> None:

@@ -186,7 +186,7 @@ def test_a_curve_has_its_sampling_variance_in_full() -> None:
     weights = np.exp(-(((x - 0.5) / 0.05) ** 2) / 2)
     exact = sqrt((weights**2 * 0.25).sum()) / weights.sum()
     at = found.at([0.5])
-    assert float(at["se"].iloc[0]) == pytest.approx(exact, rel=0.04)
+    assert float(at["std_err"].iloc[0]) == pytest.approx(exact, rel=0.04)
 
 
 def test_class_safety_is_above_0_only_where_every_class_has_the_least_size() -> None:

@@ -126,7 +126,7 @@ def test_two_records_that_differ_too_much_are_measured_exactly() -> None:
         ("extra pass", "passes"),
         ("size", "public"),
         ("noise x 0.97", "does not enter as it was drawn"),
-        ("noise of a fixed seed", "without noise of its own"),
+        ("noise of a fixed seed", "without its own noise"),
     ],
 )
 def test_what_is_found_is_said(fault: str, says: str) -> None:

@@ -214,7 +214,7 @@ def test_targets_of_a_publication_stand_beside_no_budget(survey):
     Path("p.toml").write_text(f"n = 2000\n{PUBLICATION}inference = 'dataset'\naccuracy = {{ count = 20 }}\n")
     for words in (("plan", "p.toml", "--mu", "1"), ("publish", "p.toml", "survey.csv", "--unaccounted", "--mu", "1")):
         done = run(*words)
-        assert done.code == 3 and "the question 'a' says how sharp it must be" in done.err
+        assert done.code == 3 and "the analysis 'a' has a target" in done.err
     done = run("publish", "p.toml", "survey.csv", "--unaccounted", "--margin", "count=20")
     assert done.code == 2 and "in its file beside each question" in done.err
     asked = (

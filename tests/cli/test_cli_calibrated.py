@@ -174,7 +174,7 @@ def test_one_question_of_a_publication() -> None:
             2,
             "gone.csv is no file; give a CSV file with a column, a level and",
         ),
-        (("means.json", "--poststratify", "age=sex.csv"), 3, "'age' is no attribute of this table; it has: sex, h"),
+        (("means.json", "--poststratify", "age=sex.csv"), 3, "'age' is not an attribute of this table; it has: sex, h"),
         (("means.json", "--poststratify", "h=sex.csv"), 3, "name its levels, 1, 2, each once, got f, m; write --post"),
         (("means.json", "--poststratify", "sex=margins.csv"), 3, "two columns, level and number; write --poststratify"),
         (

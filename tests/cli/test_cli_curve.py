@@ -13,9 +13,9 @@ from tests.cli.cli_runner import good, run
     [
         ("GDP(1) + GDP(2)", "GDP(1) * GDP(2)"),
         ("gauss(1)", "'gauss(1)' is not understood"),
-        ("GDP 1", "'GDP 1' is no guarantee"),
-        ("laplace(1", "'laplace(1' is no guarantee"),
-        ("", "'' is no guarantee"),
+        ("GDP 1", "'GDP 1' is not a guarantee"),
+        ("laplace(1", "'laplace(1' is not a guarantee"),
+        ("", "'' is not a guarantee"),
         ("GDP(-1)", "write for instance GDP(1.0)"),
         ("PureDP(-1)", "write for instance PureDP(0.5)"),
         ("ApproxDP(1,0)", "ApproxDP(1.0, 1e-6)"),

@@ -389,7 +389,6 @@ def test_ctrl_c_in_a_process(planned):
     code = f"{wait}from confide.cli import main; main()"
     words = ["release", "plan.json", "survey.csv", "--ledger", "ledger.db", "-o", "release.json"]
     child = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert b"will charge" in child.stdout.readline()
     assert child.stdout.readline() == b"inside\n"
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=300)

@@ -50,7 +50,7 @@ def test_table_one_in_one_go_and_again_from_its_file(survey):
     assert "age: median" in rows
     found = good(*DESCRIBE, "--inference", "dataset", "--json").json
     assert found["result"]["family"] == "Table One"
-    assert "these very records" in json.dumps(found["result"])
+    assert "exactly these records" in json.dumps(found["result"])
     assert "age: median" not in json.dumps(found["result"])
 
 
@@ -146,7 +146,7 @@ def test_medians_and_table_one_in_one_go(survey):
     [
         (TABLE, "--inference population"),
         (DESCRIBE, "--inference population"),
-        ((*DESCRIBE, "--inference", "dataset", "--medians", "region"), "no numeric row"),
+        ((*DESCRIBE, "--inference", "dataset", "--medians", "region"), "not a numeric row"),
         ((*TABLE, "--inference", "dataset", "--kind", "medians"), "--kind must be one of"),
         (("test", "anova", "happy ~ region", *TABLE[2:]), "there is no test 'anova'; write confide test f_oneway"),
         (("test", "chisquare", "region", *TABLE[2:], "--expected", "half"), "takes numbers"),

@@ -55,7 +55,7 @@ CASES: dict[str, tuple[Any, Callable[[Release, Mapping[str, str]], Any]]] = {
     "chi-square": (_one(_counts, "g * h"), lambda r, s: [cf.infer(r).test("independence").pvalue]),
     "together": (
         _one(_counts, "g * h"),
-        lambda r, s: cf.infer(r).to_frame(simultaneous=True)[["low", "high"]].to_numpy(),
+        lambda r, s: cf.infer(r).to_frame(simultaneous=True)[["ci_low", "ci_high"]].to_numpy(),
     ),
     "mann-whitney": (_one(cf.tests.MannWhitney, "y ~ g"), lambda r, s: cf.infer(r).conf_int().to_numpy()),
     "kruskal": (_one(cf.tests.Kruskal, "y ~ h"), lambda r, s: [cf.infer(r).statistic]),

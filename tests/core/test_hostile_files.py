@@ -419,9 +419,9 @@ def test_parameters_that_do_not_fit_are_release_error_for_every_method(name: str
     for key, value in tried:
         forged = deepcopy(body)
         forged["plan"]["method"]["parameters"][key] = value.format(column=column) if isinstance(value, str) else value
-        for options in (None, cf.core.ResultOptions(subset=("x",))):
+        for subset in (None, ("x",)):
             with pytest.raises(cf.errors.ReleaseError):
-                cf.infer(cf.Release.from_json(signed(forged)), options)
+                cf.infer(cf.Release.from_json(signed(forged)), subset=subset)
 
 
 def test_a_method_that_is_not_installed_is_no_fault_of_the_file() -> None:

@@ -104,11 +104,11 @@ def test_the_short_form_never_shows_less_than_the_level(level):
 def test_describe_in_plain_words():
     assert GDP(1.0, relation="add-remove").describe() == (
         "Someone who sees the release and knows all other records can tell whether one record was included with at "
-        "most this success: with a false-alarm rate of 5 %, detection of at most 26 %."
+        "most this success: at a false-alarm rate of 5%, a detection rate of at most 26%."
     )
     substitute = GDP(0.5, relation="substitute", assumptions=("float64 sampling",)).describe()
     assert "which of two possible contents one record has (the number of records is public)" in substitute
-    assert substitute.endswith("at most 12.7 %, provided that the following holds: float64 sampling.")
+    assert substitute.endswith("at most 12.7%, provided that the following holds: float64 sampling.")
     assert (
         "whether one household with all its rows was included"
         in GDP(1.0, relation="add-remove", unit="household").describe()
@@ -116,7 +116,7 @@ def test_describe_in_plain_words():
     assert "one attribute of one record" in GDP(1.0, relation="substitute", unit="attribute").describe()
     assert "the collector included" in PureDP(1.0, relation="substitute", trust="local").describe()
     assert "still open" in GDP(1.0).describe()
-    assert "100 %; this rules out next to nothing" in GDP(1e3, relation="add-remove").describe()
+    assert "100%; this rules out next to nothing" in GDP(1e3, relation="add-remove").describe()
 
 
 @settings(deadline=None)

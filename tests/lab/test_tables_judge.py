@@ -61,9 +61,9 @@ def test_counts_and_shares_are_read_as_the_method_reads_them(case: Case) -> None
     table = replace(read, margins=second)
     for frame, kind in ((table.diff("sex"), "differences of shares"), (table.ratio("sex"), "relative risks")):
         assert tuple(frame.index) == found[kind].names
-        np.testing.assert_allclose(frame["low"], found[kind].low[1], rtol=1e-9)
-        np.testing.assert_allclose(frame["high"], found[kind].high[1], rtol=1e-9)
-        assert (found[kind].sure[1] == (frame["flag"].str.replace("noise_dominates", "").str.strip() == "")).all()
+        np.testing.assert_allclose(frame["ci_low"], found[kind].low[1], rtol=1e-9)
+        np.testing.assert_allclose(frame["ci_high"], found[kind].high[1], rtol=1e-9)
+        assert (found[kind].sure[1] == (frame["flags"].str.replace("noise_dominates", "").str.strip() == "")).all()
 
 
 @pytest.mark.parametrize("widened", [1.0, 4.0])
@@ -78,9 +78,9 @@ def test_means_are_read_as_the_method_reads_them(case: Case, widened: float) -> 
     _same(one, means, 2)
     _same(replace(one, reading="dataset"), records, 2)
     frame = pd.concat([one.diff("sex", of=name) for name in case.measures])
-    np.testing.assert_allclose(frame["low"], gaps.low[2], rtol=1e-8)
-    np.testing.assert_allclose(frame["high"], gaps.high[2], rtol=1e-8)
-    assert (gaps.sure[2] == (frame["flag"].str.replace("noise_dominates", "").str.strip() == "")).all()
+    np.testing.assert_allclose(frame["ci_low"], gaps.low[2], rtol=1e-8)
+    np.testing.assert_allclose(frame["ci_high"], gaps.high[2], rtol=1e-8)
+    assert (gaps.sure[2] == (frame["flags"].str.replace("noise_dominates", "").str.strip() == "")).all()
     truth = plain.truths(case, case.frame.iloc[samples[2]].reset_index(drop=True))["means"]
     assert records.own is not None
     aim = np.array([truth[name] for name in records.names])
@@ -90,9 +90,9 @@ def test_means_are_read_as_the_method_reads_them(case: Case, widened: float) -> 
 def _same(table: Any, answer: Answer, r: int) -> None:
     frame = table.to_frame()
     assert table.names == answer.names
-    np.testing.assert_allclose(frame["low"], answer.low[r], rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(frame["high"], answer.high[r], rtol=1e-8, atol=1e-9)
-    unsure = frame["flag"].str.contains("count_below_noise|skewed_few_records|whole_range")
+    np.testing.assert_allclose(frame["ci_low"], answer.low[r], rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(frame["ci_high"], answer.high[r], rtol=1e-8, atol=1e-9)
+    unsure = frame["flags"].str.contains("count_below_noise|skewed_few_records|whole_range")
     assert (answer.sure[r] == ~unsure).all()
 
 

@@ -65,7 +65,7 @@ def test_two_ledgers_add_up_for_a_person(tmp_path: Path) -> None:
         jointly(whole.show(), pure.show(), 1)
     told = run("ledger", "show", str(tmp_path / "units.db"), "--with-ledger", str(tmp_path / "records.db"))
     assert told.code == 0, told
-    assert "both ledgers, a person with 50 rows: GDP(mu=25" in told.out
+    assert "Both ledgers, a person with 50 rows: GDP(mu=25" in told.out
 
 
 def test_a_column_that_is_named_as_the_histogram_is_refused_with_the_reason() -> None:

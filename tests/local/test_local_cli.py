@@ -88,7 +88,7 @@ def test_what_is_wrong_is_said_in_options(survey: pd.DataFrame) -> None:
     done = run(*shlex.split(PROTECT), "--ledger", "ledger.db")
     assert done.code == 3 and "--delta 0.001 --relation substitute --trust local" in done.err
     made = good(*shlex.split(PROTECT), "--unaccounted")
-    assert "not charged" in made.out
+    assert "Charged to no ledger" in made.out
     again = run(*shlex.split(PROTECT), "--unaccounted")
     assert "--force to replace" in again.err
     unknown = run("local", "fit", "income ~ ages", "p.parquet")

@@ -130,7 +130,7 @@ def test_levels_stand_beside_the_raw_sample_and_a_keeper() -> None:
         "SDR, 0.005 of the rows verbatim",
         "DR, 0.005 of the rows verbatim",
     ):
-        assert frame.loc[name, "x"] > frame.loc["a keeper who sees the records", "x"]
+        assert frame.loc[name, "x"] > frame.loc["a steward who sees the records", "x"]
     raw, bare = frame.loc["raw sample of 0.01 of the rows"], frame.loc["without protection"]
     assert raw["x"] / bare["x"] == pytest.approx(10)
     # every record of the keeper's levels is true
@@ -150,7 +150,7 @@ def test_the_raw_sample_stands_beside_every_request() -> None:
     frame = plan.outlook.frame
     raw, bare = frame.loc["raw sample of 0.01 of the rows"], frame.loc["without protection"]
     assert (raw["x"] / bare["x"], raw["z"] / bare["z"]) == pytest.approx((10, 10))
-    assert frame.loc["a keeper who sees the records", "x"] < frame.loc["SL", "x"] / 3
+    assert frame.loc["a steward who sees the records", "x"] < frame.loc["SL", "x"] / 3
     assert "dominated" in "\n".join(plan.lines()) and frame.loc["SL", "x"] > raw["x"]
     # a wider guarantee needs less noise, and the raw sample has the same rows
     wide = cf.local.plan(SCHEMA, ["x"], public=["y"], privacy=cf.ApproxDP(6.0, 0.01), formula="y ~ x", n=20_000)
@@ -174,7 +174,7 @@ def test_methods_stand_side_by_side() -> None:
         assert name in names
     rb, sdr = (frame.loc[f"{name}, 0.0005 of the rows verbatim"] for name in ("RB", "SDR"))
     assert rb["x"] == pytest.approx(sdr["x"], rel=1e-3), "of the squared loss they are one"
-    assert "a keeper who sees the records" not in frame.index, "whose unit is a record, and not an attribute"
+    assert "a steward who sees the records" not in frame.index, "whose unit is a record, and not an attribute"
     assert (frame["x"].drop("without protection") > frame.loc["without protection", "x"]).all()
     pure = cf.local.plan(SCHEMA, ["x"], public=["y"], privacy=cf.PureDP(2.0), formula="y ~ x", n=9_000).outlook.frame
     assert list(pure.index) == ["without protection", "SL"], (
@@ -210,7 +210,7 @@ def test_the_command_shows_the_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     )
     asked = ("local", "plan", "y ~ x", "--schema", "schema.toml", "--columns", "x", "--public", "y", "--n", "5000")
     shown = good(*asked, "--epsilon", "3", "--delta", ".01")
-    assert "raw sample of 0.01 of the rows" in shown.out and "a keeper who sees" in shown.out
+    assert "raw sample of 0.01 of the rows" in shown.out and "a steward who sees" in shown.out
     told = json.loads(good(*asked, "--noise", ".5", "--zeta", ".1", "--json").out)
     ways = {way["way"]: way["errors"]["x"] for way in told["ways"]}
     assert ways["raw sample of 0.1 of the rows"] == pytest.approx(ways["without protection"] * sqrt(10))

@@ -101,9 +101,9 @@ def _close(found: Any, expected: Any) -> None:
 
 
 def _long(result: Any) -> list[Column]:
-    """Of Table One, whose columns are texts: its numbers, a row for each and each group."""
+    """Of Table 1, whose columns are texts: its numbers, a row for each and each group."""
     frame = result.to_frame()
-    kinds = {"estimate": "estimate", "std_err": "std_err", "low": "interval", "high": "interval"}
+    kinds = {"estimate": "estimate", "std_err": "std_err", "ci_low": "interval", "ci_high": "interval"}
     return [Column(name, frame[name].to_numpy(), kind) for name, kind in kinds.items()]
 
 
@@ -154,7 +154,7 @@ def test_r_says_what_a_file_does_not_hold(both: Any, name: str) -> None:
 
 def test_a_rank_test_has_its_p_value(both: Any) -> None:
     _, result, read = both["rank test"]
-    _close(read["tidy"]["p.value"], result.to_dict()["p"])
+    _close(read["tidy"]["p.value"], result.to_dict()["p_value"])
 
 
 def test_r_refuses_altered_files_and_other_results(library: Path, tmp_path: Path, both: Any) -> None:
@@ -200,7 +200,7 @@ def test_a_bare_release_says_how_estimates_come_into_it(library: Path, tmp_path:
     assert "confide infer release.json -o FILE" in done.stderr
 
 
-def test_a_publication_is_read_question_by_question(library: Path, tmp_path: Path) -> None:
+def test_a_publication_is_read_analysis_by_analysis(library: Path, tmp_path: Path) -> None:
     # asked in an order that is not the alphabet's
     questions = {"model": RELEASES["line"][0], "incomes": RELEASES["means"][0]}
     source = cf.read(SCHEMA.sample(4_000, seed=1), SCHEMA)
@@ -209,7 +209,7 @@ def test_a_publication_is_read_question_by_question(library: Path, tmp_path: Pat
     code = f'library(confide); x <- read_release("{path}"); print(x); cat(names(x), "\\n"); cat(sprintf("%a", coef(x[["model"]])))'
     done = _r(library, "-e", code)
     assert done.returncode == 0, done.stderr
-    assert "A publication of 2 questions" in done.stdout
+    assert "A publication of 2 analyses" in done.stdout
     assert done.stdout.splitlines()[-2].split() == ["model", "incomes"]
     printed = [done.stdout.index(f"\n{name} (valid)") for name in questions]
     assert printed == sorted(printed)
@@ -231,7 +231,7 @@ def test_the_example_files_hold_what_python_infers(name: str) -> None:
     held = json.loads(path.read_text())["results"]["result"]
     found = cf.infer(cf.Release.load(path)).to_dict()
     np.testing.assert_allclose(held["estimate"], found["estimate"], rtol=1e-9)
-    np.testing.assert_allclose(held["high"], found["high"], rtol=1e-9)
+    np.testing.assert_allclose(held["ci_high"], found["ci_high"], rtol=1e-9)
 
 
 @pytest.mark.long

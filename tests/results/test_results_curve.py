@@ -106,11 +106,11 @@ def test_rices_formula_holds_for_a_smooth_gaussian_process() -> None:
 def test_it_is_read_anywhere() -> None:
     curve = make()
     read = curve.at([0.05, 1.0, 9.0])
-    assert list(read) == ["x", "estimate", "se", "low", "high"]
+    assert list(read) == ["x", "estimate", "std_err", "ci_low", "ci_high"]
     assert read["estimate"].tolist() == pytest.approx(
         [1 + 0.25 * np.sin(0.1) / 2 * 2, 1 + 0.5 * np.sin(1), 1 + 0.5 * np.sin(2)], abs=1e-3
     )
-    assert curve.at(0.5).loc[0, "low"] == pytest.approx(curve.conf_int().to_numpy()[10, 0])
+    assert curve.at(0.5).loc[0, "ci_low"] == pytest.approx(curve.conf_int().to_numpy()[10, 0])
     frame = pd.DataFrame({"x": [0.5, nan], "other": [1, 2]})
     assert curve.predict(frame).iloc[0] == pytest.approx(curve.estimates[10]) and np.isnan(curve.predict(frame).iloc[1])
     assert curve.predict([0.5, 1.0]).name == "y"
@@ -127,7 +127,7 @@ def test_tables_and_files() -> None:
     text = curve.summary(verbose=True)
     assert "SIMULATED" in text and "11 of 41 points" in text and "95% band" in text and "Guarantee" in text
     assert max(map(len, text.splitlines())) <= 80
-    assert len(curve.to_frame()) == 41 and {"low", "high", "band_low", "privacy_share"} <= set(curve.to_frame())
+    assert len(curve.to_frame()) == 41 and {"ci_low", "ci_high", "band_low", "privacy_share"} <= set(curve.to_frame())
     body = json.loads(curve.to_json())
     assert body["family"] == "curve" and body["estimate"][7] == curve.estimates[7] and len(body["band_low"]) == 41
     assert "<table" in curve._repr_html_() and "41 points" in repr(curve)
@@ -154,7 +154,7 @@ def test_the_plot_draws_the_bands() -> None:
     )
     lines = {line.get_label(): line.get_ydata() for line in ax.lines}
     np.testing.assert_allclose(lines["estimate"], curve.estimates)
-    np.testing.assert_allclose(lines["95 % whole curve"], curve.conf_int(simultaneous=True)[0])
+    np.testing.assert_allclose(lines["95% for the whole curve"], curve.conf_int(simultaneous=True)[0])
     points = make(dense=False, crossings=nan)
     assert len(points.plot().containers) == 1
 
@@ -172,7 +172,7 @@ def test_no_reply_prints_and_has_nothing_to_read(tmp_path: Path) -> None:
 
 def test_outside_status_ok_there_is_no_interval() -> None:
     curve = make(status="imprecise", reason="noise")
-    assert curve.conf_int().isna().all(axis=None) and curve.bse.isna().all() and curve.at(0.5)["low"].isna().all()
+    assert curve.conf_int().isna().all(axis=None) and curve.bse.isna().all() and curve.at(0.5)["ci_low"].isna().all()
 
 
 def test_parts_that_do_not_fit_raise() -> None:

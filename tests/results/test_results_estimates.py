@@ -204,15 +204,15 @@ def test_rounding_in_the_covariance_is_no_reason_to_refuse(make: Maker):
 def test_frame_holds_the_table(make: Maker):
     result = make()
     frame = result.to_frame(0.1)
-    assert list(frame.columns) == ["estimate", "se", "t", "p", "low", "high", "privacy_share"]
+    assert list(frame.columns) == ["estimate", "std_err", "statistic", "df", "p_value", "ci_low", "ci_high", "privacy_share"]
     assert list(frame.index) == list(NAMES)
     for column, series in {
         "estimate": result.params,
-        "se": result.bse,
-        "t": result.tvalues,
-        "p": result.pvalues,
-        "low": result.conf_int(0.1)[0],
-        "high": result.conf_int(0.1)[1],
+        "std_err": result.bse,
+        "statistic": result.tvalues,
+        "p_value": result.pvalues,
+        "ci_low": result.conf_int(0.1)[0],
+        "ci_high": result.conf_int(0.1)[1],
         "privacy_share": result.privacy_share,
     }.items():
         np.testing.assert_array_equal(frame[column], series)
@@ -231,7 +231,7 @@ def test_json_keeps_every_bit(make: Maker):
     assert data["estimate"] == result.estimates.tolist()
     assert data["covariance"] == result.covariance.tolist()
     assert data["noise_variance"] == result.noise_variance.tolist()
-    assert data["low"] == result.conf_int()[0].tolist()
+    assert data["ci_low"] == result.conf_int()[0].tolist()
     assert data["df"] == 241.7 and data["distribution"] == "t"
 
 
@@ -248,7 +248,7 @@ def test_json_says_what_holds(make: Maker):
     assert data["guarantee"]["numbers"] == {"mu": 0.25, "delta": 0.0}
     assert data["requested"]["numbers"] == {"epsilon": 1.0, "delta": 1e-6}
     assert (data["status"], data["reason"], data["flags"]) == ("valid", "", ["response_clipped"])
-    assert (data["inference"], data["target"]) == (result.intervals_for, result.target)
+    assert (data["intervals_for"], data["target"]) == (result.intervals_for, result.target)
     assert data["relation"] == "add-remove"
     assert data["facts"] == [["Cov. type", "robust"]]
     assert data["release_sha256"] == SHA
@@ -258,7 +258,7 @@ def test_json_says_what_holds(make: Maker):
 @pytest.mark.parametrize("status", NOT_OK)
 def test_json_is_strict_where_numbers_are_missing(make: Maker, status):
     data = strict(make(status=status, df=nan).to_json())
-    assert data["se"] == [None] * 5
+    assert data["std_err"] == [None] * 5
     assert data["covariance"] == [[None] * 5] * 5
     assert data["df"] is None
 
@@ -272,7 +272,7 @@ def test_json_of_the_normal_law(make: Maker):
 def test_json_takes_any_names(names):
     text = build(names=tuple(names)).to_json()
     assert text.isascii()
-    assert strict(text)["names"] == names
+    assert strict(text)["term"] == names
 
 
 def test_repr_is_one_line(make: Maker):

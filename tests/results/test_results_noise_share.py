@@ -257,12 +257,12 @@ def test_weighted_counts_of_320_psus_count_what_noise_may_hide(mu: float) -> Non
             level = getattr(row, name)
             inside &= (frame[name] == level).to_numpy() if level != "Total" else True
         errors.append(_linearised(frame, inside))
-    half = (table["high"] - table["low"]).to_numpy() / 2
+    half = (table["ci_high"] - table["ci_low"]).to_numpy() / 2
     wide = 1 - (stats.t.isf(0.025, 316) * np.array(errors) / half) ** 2
     assert (table["privacy_share"].between(0, 1)).all()
     # standard errors are 1.1 to 3 times the linearised ones, beside which 0.6 to 20 % stood
     assert np.median(np.abs(table["privacy_share"] - wide)) < 0.05 and np.abs(table["privacy_share"] - wide).max() < 0.2
-    ruled = table["flag"].str.contains(DOMINATES).to_numpy()
+    ruled = table["flags"].str.contains(DOMINATES).to_numpy()
     assert ruled[wide > 0.92].all() and not ruled[wide < 0.85].any()
     # five of 18 rows are more than three times as wide at the smaller budget, none at the larger one
     assert (wide > 0.92).sum() == (4 if mu == 1.0 else 0)
@@ -288,8 +288,8 @@ def test_of_clusters_the_robust_variance_counts_and_not_that_of_records(mu: floa
         ).to_frame()
         row = table[table["half"] == "a"].iloc[0]
         found.append(row["privacy_share"])
-        true.append(1 - (alone / (row["high"] - row["low"])) ** 2)
-        assert DOMINATES not in row["flag"] or true[-1] > 0.85
+        true.append(1 - (alone / (row["ci_high"] - row["ci_low"])) ** 2)
+        assert DOMINATES not in row["flags"] or true[-1] > 0.85
     assert abs(np.median(found) - np.median(true)) < 0.15
 
 
@@ -324,7 +324,7 @@ def test_of_weights_that_are_the_psus_own_the_share_is_the_most_that_noise_may_h
         table = cf.tables.counts("r", cf.read(frame, schema), inference="population", **_asked(1.0, seed)).to_frame()
         alone = 2 * stats.t.isf(0.025, 36) * _linearised(frame, np.ones(len(frame), dtype=bool))
         row = table[table["r"] == "Total"].iloc[0]
-        assert 1 - (alone / (row["high"] - row["low"])) ** 2 < row["privacy_share"] < 0.99
+        assert 1 - (alone / (row["ci_high"] - row["ci_low"])) ** 2 < row["privacy_share"] < 0.99
 
 
 def test_a_row_over_the_whole_range_is_all_noise_and_has_no_estimate() -> None:
@@ -337,14 +337,14 @@ def test_a_row_over_the_whole_range_is_all_noise_and_has_no_estimate() -> None:
     for seed in range(3):
         means = cf.tables.means("y ~ r", data, inference="population", **_asked(1.0, seed))
         row = means.to_frame().set_index("r").loc["none"]
-        assert "whole_range" in row["flag"] and row["privacy_share"] == 1 and DOMINATES not in row["flag"]
+        assert "whole_range" in row["flags"] and row["privacy_share"] == 1 and DOMINATES not in row["flags"]
         assert np.isnan([row["estimate"], row["std_err"], means.params.iloc[-1], means.bse.iloc[-1]]).all()
         # its flag stands at the row, where the table has no room for the column too
         lines = means.summary().splitlines()
         place = next(at for at, line in enumerate(lines) if line.split()[:1] == ["none"])
         assert "whole_range" in " ".join(lines[place : place + 2])
         counts = cf.tables.counts("r", data, inference="population", **_asked(1.0, seed)).to_frame()
-        assert (counts["low"] >= 0).all() and (counts["high"] >= counts["low"]).all()
+        assert (counts["ci_low"] >= 0).all() and (counts["ci_high"] >= counts["ci_low"]).all()
 
 
 @cache
@@ -383,22 +383,22 @@ def _calls(data: Any, asked: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("name", ["counts", "shares", "means", "totals", "table one"])
 def test_rows_of_tables_are_flagged_where_noise_rules(name: str) -> None:
     _, data = _records(2_000)
-    small, large = (_calls(data, _asked(mu, 4))[name].to_frame()["flag"] for mu in (0.03, 5.0))
+    small, large = (_calls(data, _asked(mu, 4))[name].to_frame()["flags"] for mu in (0.03, 5.0))
     assert small.str.contains(DOMINATES).any() and not large.str.contains(DOMINATES).any()
 
 
 def test_a_flag_of_a_row_is_in_the_table_and_its_json() -> None:
     _, data = _records(2_000)
     found = cf.tables.means("x ~ sex", data, inference="population", **_asked(0.1, 4))
-    assert DOMINATES in " ".join(json.loads(found.to_json())["labels"]["flag"])
+    assert DOMINATES in " ".join(json.loads(found.to_json())["labels"]["flags"])
     text = " ".join(found.summary().split())
-    assert f"% {DOMINATES}" in text and f"Caution {DOMINATES.replace('_', ' ')} (2 rows): privacy noise" in text
+    assert f"% {DOMINATES}" in text and f"Caution {DOMINATES.replace('_', ' ')} (2 rows): Privacy noise" in text
 
 
 def test_of_these_very_records_there_is_nothing_but_noise() -> None:
     _, data = _records(2_000)
     found = cf.tables.counts("kind", data, inference="dataset", **_asked(1.0)).to_frame()
-    assert (found["privacy_share"] > 0.999).all() and not found["flag"].str.contains(DOMINATES).any()
+    assert (found["privacy_share"] > 0.999).all() and not found["flags"].str.contains(DOMINATES).any()
 
 
 def test_the_share_of_a_mean_is_what_the_records_say() -> None:
@@ -409,7 +409,7 @@ def test_the_share_of_a_mean_is_what_the_records_say() -> None:
             table = cf.tables.means("x ~ sex", data, inference="population", **_asked(mu, seed))
             found = table.to_frame().set_index("sex")
             for sex, own in frame.groupby("sex"):
-                width = found.loc[sex, "high"] - found.loc[sex, "low"]
+                width = found.loc[sex, "ci_high"] - found.loc[sex, "ci_low"]
                 alone = 2 * stats.norm.isf(0.025) * own["x"].std() / np.sqrt(len(own))
                 off.append(found.loc[sex, "privacy_share"] - (1 - (alone / width) ** 2))
         # a width that noise made larger goes with a variance that it made larger: one by one they differ by more
@@ -426,8 +426,8 @@ def test_a_mean_of_mostly_zeros_whose_variance_noise_hides_is_not_flagged_at_twi
         table = cf.tables.means("v", data, inference="population", **_asked(1.0, seed))
         row, interval = table.to_frame().iloc[0], cf.intervals.mean(data, "v", **_asked(1.0, seed, "substitute"))
         hidden += not np.isfinite(table.sd().iloc[0]["estimate"])
-        assert row["high"] - row["low"] < 4.5 * alone
-        assert DOMINATES not in row["flag"] and DOMINATES not in interval.flags
+        assert row["ci_high"] - row["ci_low"] < 4.5 * alone
+        assert DOMINATES not in row["flags"] and DOMINATES not in interval.flags
     assert hidden > 3
 
 
@@ -436,15 +436,15 @@ def test_differences_of_cells_are_flagged_too() -> None:
     small, large = (
         cf.tables.means("x ~ sex", data, inference="population", **_asked(mu, 4)).diff("sex") for mu in (0.1, 5.0)
     )
-    assert small["flag"].str.contains(DOMINATES).all() and not large["flag"].str.contains(DOMINATES).any()
+    assert small["flags"].str.contains(DOMINATES).all() and not large["flags"].str.contains(DOMINATES).any()
 
 
 def test_quantiles_are_flagged_and_atoms_are_not() -> None:
     _, data = _records(2_000)
     found = [cf.tables.quantiles("x", data, inference="population", **_asked(mu, 2)).to_frame() for mu in (0.05, 5.0)]
-    assert found[0]["flag"].str.contains(DOMINATES).any() and not found[1]["flag"].str.contains(DOMINATES).any()
+    assert found[0]["flags"].str.contains(DOMINATES).any() and not found[1]["flags"].str.contains(DOMINATES).any()
     whole = cf.tables.quantiles("k", data, inference="population", **_asked(5.0, 2)).to_frame()
-    assert not whole["flag"].str.contains(DOMINATES).any()
+    assert not whole["flags"].str.contains(DOMINATES).any()
 
 
 @pytest.mark.parametrize("relation", ["substitute", "add-remove"])

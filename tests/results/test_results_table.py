@@ -38,7 +38,7 @@ def test_no_line_is_wider_than_80_columns(names, response, covers, facts, size):
     result = build(
         names=tuple(names),
         response=response,
-        inference=inference,
+        intervals_for=covers,
         facts=tuple(facts),
         simulated=True,
         estimates=np.full(p, -size),
@@ -55,7 +55,7 @@ def test_no_line_is_wider_than_80_columns(names, response, covers, facts, size):
 def test_an_ordinary_table_has_room_for_every_column(make: Maker):
     lines = str(make(names=("Intercept", "age"))).splitlines()
     rule = next(place for place, line in enumerate(lines) if set(line) == {"-"})
-    assert re.split("  +", lines[rule - 1].strip()) == ["estimate", "std. err.", "t", "p", "95% CI", "privacy share"]
+    assert re.split("  +", lines[rule - 1].strip()) == ["term", "estimate", "std. err.", "t", "p", "95% CI", "privacy share"]
     assert len(lines[rule - 1]) == len(lines[rule]) <= 80
 
 
@@ -73,17 +73,17 @@ def test_every_number_of_the_frame_is_in_its_row(make: Maker):
     for name, row in frame.iterrows():
         coef, se, t, p, low, high, share = lines[printed[str(name)]]
         digits = len(se.partition(".")[2])
-        assert 10 <= round(row.se * 10**digits) <= 100, "two digits of the standard error"
+        assert 10 <= round(row.std_err * 10**digits) <= 100, "two digits of the standard error"
         half = 0.5 * 10**-digits
         for shown, exact, most in (
             (coef, row.estimate, half),
-            (se, row.se, half),
-            (t, row.t, 5e-3),
-            (low, row.low, half),
-            (high, row.high, half),
+            (se, row.std_err, half),
+            (t, row.statistic, 5.1e-2),
+            (low, row.ci_low, half),
+            (high, row.ci_high, half),
         ):
             assert abs(float(shown) - exact) <= most * 1.001
-        assert p == "<0.001" if row.p < 0.001 else abs(float(p) - row.p) <= 5.1e-4
+        assert p == "<0.001" if row.p_value < 0.001 else abs(float(p) - row.p_value) <= 5.1e-4
         assert abs(float(share.rstrip("%")) / 100 - row.privacy_share) <= 5.1e-3
 
 
@@ -165,14 +165,14 @@ def test_the_table_says_what_it_stands_on(make: Maker):
         "one record added or removed",
         result.intervals_for,
         SHA[:8],
-        "lay outside its declared bounds and was moved to them",
+        "lies outside its declared bounds and was clipped",
         "own flag: own flag",
     )
     for part in (
         *brief,
         str(result.guarantee),
         str(result.requested),
-        "add-remove: compared are data sets that differ by one record being there or not",
+        "add-remove: neighboring datasets differ by one record, added or removed",
         result.target,
         SHA,
         "clipping_check=False",
@@ -198,7 +198,7 @@ def test_one_guarantee_is_said_once(make: Maker):
 def test_several_rows_for_one_unit_are_protected_together(make: Maker):
     mu = GDP(1.0, relation="add-remove", assumptions=("at most 3 rows per unit",))
     text = unwrapped(make(guarantee=mu).summary(verbose=True))
-    assert "one unit with all its rows being there or not" in text
+    assert "one unit with all its rows, added or removed" in text
     assert "Assumes at most 3 rows per unit" in text
     assert "with all its rows added or removed" in unwrapped(make(guarantee=mu).summary())
 
@@ -255,7 +255,7 @@ def test_the_same_numbers_are_requested_and_stated_and_no_pair_is_looser_than_th
     assert ", at most (1, 1e-6); requested was ApproxDP" in said
     assert approx_words(mu) in (", at most (1, 1e-6)", ", at most (1.01, 1e-6)")
     assert approx_words(GDP(1.0), requested=asked) == ", at most (4.89, 1e-6)"
-    assert "point estimates alone" in flag_words("no_interval")
+    assert flag_words("no_interval") == "The method gives estimates without intervals."
 
 
 @pytest.mark.parametrize(
@@ -277,9 +277,9 @@ def test_what_happens_to_missing_values_is_worded_as_a_rule():
         return missing_words(schema.columns, ModelMatrix.of(formula, schema, term_bounds=bounds))
 
     unit, y = Numeric(0, 1), Numeric(0, 1)
-    assert said("y ~ a", a=unit, y=y) == "records with missing a or y are left out"
+    assert said("y ~ a", a=unit, y=y) == "records with missing a or y are excluded"
     assert said("y ~ c", c=Categorical(["N", "S"], on_missing="N"), y=y) == (
-        "records with missing y are left out; a missing c counts as the level 'N'; a label that is not declared counts as missing"
+        "records with missing y are excluded; a missing c counts as the level 'N'; a label that is not declared counts as missing"
     )
     assert "missing a counts as the midpoint of its bounds" in said(
         "y ~ a", a=Numeric(0, 1, on_missing="midpoint"), y=y

@@ -65,13 +65,19 @@ def test_results_side_by_side(make):
     frame = both.to_frame()
     assert list(frame.columns.levels[0]) == ["all", "small"]
     assert frame[("small", "estimate")].dropna().tolist() == [1.0, 2.0, 3.0]
-    assert frame[("all", "low")].tolist() == pytest.approx(make().conf_int().iloc[:, 0].tolist())
+    assert frame[("all", "ci_low")].tolist() == pytest.approx(make().conf_int().iloc[:, 0].tolist())
     lines = both.summary().splitlines()
-    assert lines[0].split() == ["all", "small"] and any(
-        line.startswith("age") and line.count("[") == 2 for line in lines
-    )
+    assert lines[:2] == ["Results side by side", "Differentially private, may be published"]
+    assert lines[3].split() == ["term", "all", "small"]
+    assert any(line.startswith("age") and line.count(" to ") == 2 for line in lines)
     assert both.to_markdown().count("|") and "<table>" in both._repr_html_()
-    assert str(make().guarantee) in both.summary()
+    assert both.summary().count("Gaussian DP, mu = 0.25") == 2
+
+
+def test_results_side_by_side_fit_80_columns(make):
+    long = {f"a title of a result, number {k}": make(names=("Intercept", "x" * 90, "b", "c", "d")) for k in range(3)}
+    text = cf.results.compare(long).summary()
+    assert max(map(len, text.splitlines())) <= 80 and text.count("term") == 3
 
 
 def test_what_cannot_stand_side_by_side(make):
@@ -80,9 +86,10 @@ def test_what_cannot_stand_side_by_side(make):
             cf.results.compare(given)
 
 
-def test_unlike_units_are_drawn_each_on_its_own_scale(make):
+def test_unlike_units_are_drawn_in_panels(make):
     variances = np.array([1.0, 1e-8, 1.0, 1e8, 1.0])
     unlike = make(estimates=np.sqrt(variances), covariance=np.diag(variances), noise_variance=variances / 4)
-    ax = unlike.plot()
-    assert "half-lengths of its own interval" in ax.get_xlabel()
-    assert all("[" in label.get_text() for label in ax.get_yticklabels())
+    panels = unlike.plot().child_axes
+    assert len(panels) == 3, "in no panel an interval is a dot beside another"
+    assert sum(len(panel.get_yticks()) for panel in panels) == 4
+    assert [bool(panel.get_xlabel()) for panel in panels] == [False, False, True]

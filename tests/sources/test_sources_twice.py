@@ -670,7 +670,7 @@ def test_folders_that_are_no_partitions(options: dict[str, Any], tmp_path: Path)
     said = refused(path, **options)
     assert "counted down from it: 2;" in said
     # the command line has no such option
-    assert "one by one; or" in said and "in Python cf.read(path, schema, recursive=True)" in said
+    assert "each of the folders; or" in said and "in Python cf.read(path, schema, recursive=True)" in said
     write(d / f"{SECRET}2" / "d.parquet", 9, 10)
     assert "counted down from it: 1, 2;" in refused(path, **options)
     source = read(path, SCHEMA, recursive=True, **options)

@@ -109,7 +109,7 @@ SCHEMA = {
     "kind3": "integer", "low3": "0", "high3": "1", "from3": "0 or 1",
     "kind4": "integer", "low4": "0", "high4": "20", "from4": "the questionnaire",
 }  # fmt: skip
-LEDGER = {"name": "book", "dataset": "survey", "mu": "1", "unit": "record"}
+LEDGER = {"name": "ledger", "dataset": "survey", "mu": "1", "unit": "record"}
 MEANS = {
     "schema": "survey.schema.toml",
     "kind": "means",

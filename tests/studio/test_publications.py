@@ -77,7 +77,7 @@ def test_a_test_is_read_as_a_test(tmp_path):
 
 def test_a_publication_is_one_request_and_one_charge(visitor, tmp_path):
     shown = visitor.get("/ask?" + urlencode(MANY)).text
-    assert "4 questions, one charge" in shown
+    assert "4 analyses, one charge" in shown
     assert shown.count("<legend>Question") == 5
     more = visitor.get("/ask?" + urlencode(MANY | {"rows": "9"})).text
     assert more.count("<legend>Question") == 9
@@ -119,10 +119,10 @@ def test_no_row_says_by_itself_what_its_intervals_are_about(visitor):
         assert field.startswith('<option value="">choose</option>') and "selected" not in field
     bare = {key: value for key, value in MANY.items() if not key.startswith("inference")}
     for page in ("/ask?", "/forecast?"):
-        assert "say what intervals are about" in visitor.get(page + urlencode(bare)).text
+        assert "choose what the intervals are about" in visitor.get(page + urlencode(bare)).text
     assert visitor.post("/ask", bare).status == 422
     told = visitor.get("/forecast?" + urlencode(bare | {"inference0": "dataset", "inference2": "population"})).text
-    assert "4 questions, one charge" in told
+    assert "4 analyses, one charge" in told
 
 
 def test_hostile_rows_are_text(visitor):

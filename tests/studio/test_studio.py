@@ -42,7 +42,7 @@ def test_from_a_file_to_a_report(visitor, tmp_path):
     assert "income" in visitor.get("/schema?data=survey.csv").text
     page = prepared(visitor)
     asked = visitor.get(page).text
-    assert "Nobody has decided" in asked and "expected std. err." in asked
+    assert "Waiting for the steward" in asked and "expected std. err." in asked
     price = approval(visitor, page)
     assert "mu = 0.866025" in visitor.get(price).text and _charges(tmp_path) == 0
     assert visitor.post(price).headers["location"] == page
@@ -89,13 +89,13 @@ def test_a_server_that_died_is_told_by_the_ledger(visitor, tmp_path, monkeypatch
         text = settled(again, page).text
         assert "charged as entry 2" in text and "the charge stays" in text
         assert again.post(f"{page}/again").status == 303
-        assert "Nobody has decided" in again.get(page).text
+        assert "Waiting for the steward" in again.get(page).text
     assert _charges(tmp_path) == 1
 
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_release_of_an_enforced_unit_is_known_again(visitor, tmp_path, monkeypatch, kept):
-    """Its plan states the ledger's key beside what was asked for: the page must not say that nothing was spent."""
+    """Its plan states the ledger's key beside what was asked for: the page must not say that nothing was charged."""
     records = pd.read_csv(tmp_path / "survey.csv")
     records.assign(person=[f"p{i // 2}" for i in range(len(records))]).to_csv(tmp_path / "survey.csv", index=False)
     assert visitor.post("/schema", SCHEMA | {"unit": "person"}).status == 303
@@ -106,7 +106,7 @@ def test_a_release_of_an_enforced_unit_is_known_again(visitor, tmp_path, monkeyp
         monkeypatch.setattr(threading, "excepthook", lambda _: None)
     visitor.post(approval(visitor, page))
     text = settled(visitor, page).text
-    assert _charges(tmp_path) == 1 and "nothing was spent" not in text
+    assert _charges(tmp_path) == 1 and "nothing was charged" not in text
     assert ("Released." if kept else "charged as entry 2") in text
 
 
@@ -138,7 +138,7 @@ def test_a_server_that_died_before_the_charge(visitor, tmp_path):
         "dataset": "survey",
     }
     Folder.at(tmp_path).decide("means", own)
-    assert "nothing was spent" in visitor.get(page).text
+    assert "nothing was charged" in visitor.get(page).text
 
 
 def test_a_full_disk_loses_no_release(visitor, tmp_path, monkeypatch):
@@ -187,7 +187,7 @@ def test_a_release_that_somebody_put_there_is_not_the_requests(visitor, tmp_path
     settled(visitor, page)
     other = visitor.post("/ask", MEANS | {"name": "other"}).headers["location"]
     (tmp_path / "other.release.json").write_text((tmp_path / "means.release.json").read_text())
-    assert "Nobody has decided" in visitor.get(other).text
+    assert "Waiting for the steward" in visitor.get(other).text
     form = {
         "sha256": visitor.studio.folder.request("other").plan.sha256,
         "data": "survey.csv",
@@ -281,7 +281,7 @@ def test_the_price_names_the_file_where_another_has_its_columns(visitor, tmp_pat
     (tmp_path / "other.csv").write_text("age\n1\n")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
     beside = visitor.get(approval(visitor, page)).text.split("</table>")[1].split("Charge and release")[0]
-    assert "archive 2019.csv, too" in beside and f"<strong>survey.csv</strong> ({told})" in beside
+    assert "archive 2019.csv." in beside and f"<strong>survey.csv</strong> ({told})" in beside
     assert "other.csv" not in beside and "broken" not in beside and _charges(tmp_path) == 0
 
 
@@ -315,7 +315,7 @@ def test_no_form_says_by_itself_what_intervals_are_about(visitor):
     form = {key: value for key, value in MEANS.items() if key != "inference"}
     for page in (f"/ask?{urlencode(form)}", f"/forecast?{urlencode(form)}"):
         answer = visitor.get(page)
-        assert "checked" not in answer.text and "say what intervals are about" in answer.text
+        assert "checked" not in answer.text and "choose what the intervals are about" in answer.text
     assert visitor.post("/ask", form).status == 422
     assert 'value="dataset" checked' in visitor.get(f"/ask?{urlencode(form | {'inference': 'dataset'})}").text
 
@@ -403,7 +403,7 @@ def test_a_form_that_is_wrong_is_shown_again(visitor):
 
 def test_missing_values_and_labels_that_are_not_listed(visitor, tmp_path):
     asked = visitor.get("/schema?data=survey.csv").text
-    assert "Missing counts as" in asked
+    assert "Constant for missing" in asked
     wrong = {"missing1": "W", "missing0": "many", "missing2": "70000"}
     for key, value in wrong.items():
         answer = visitor.post("/schema", SCHEMA | {key: value})
@@ -414,7 +414,7 @@ def test_missing_values_and_labels_that_are_not_listed(visitor, tmp_path):
     found = [made[name].on_missing for name in ("age", "region", "income", "works", "visits")]
     assert found == ["midpoint", "other", 0, "drop", "drop"]
     text = visitor.get(page).text
-    assert ">other</td>" in text and ">midpoint</td>" in text and ">left out</td>" in text
+    assert ">other</td>" in text and ">midpoint</td>" in text and ">excluded</td>" in text
 
 
 @pytest.mark.parametrize("unit", ["record", "person"])
@@ -440,7 +440,7 @@ def test_a_report_is_had_as_a_file(visitor, tmp_path):
     assert "/release/means/report.docx" in settled(visitor, page).text
     shown = {
         "html": "<title>Mean income by region",
-        "md": "| variable | region |",
+        "md": "| region | n |",
         "tex": "\\begin{table}",
         "csv": "variable,region,",
     }

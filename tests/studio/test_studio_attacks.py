@@ -225,7 +225,7 @@ def test_what_a_request_states_of_its_price_is_shown_nowhere(folder, visitor, al
     _altered(folder, "cheap", alter)
     answer = visitor.get("/request/cheap")
     assert answer.status == 200 and "cannot be made again" in answer.text
-    assert "0.01" not in answer.text and "Go on to the price" not in answer.text and "Practise" not in answer.text
+    assert "0.01" not in answer.text and "Approve: see the charge" not in answer.text and "Rehearse" not in answer.text
     form = {
         "sha256": visitor.studio.folder.request("cheap").plan.sha256,
         "data": "survey.csv",

@@ -84,7 +84,7 @@ def _home(page):
 
 
 def _released(page, formula: str, kind: str) -> None:
-    page.get_by_role("link", name="Ask about").first.click()
+    page.get_by_role("link", name="New analysis of").first.click()
     page.wait_for_load_state()  # what is typed before the script runs moves no plan
     page.select_option("[name=kind]", kind)
     page.fill("[name=formula]", formula)
@@ -93,7 +93,7 @@ def _released(page, formula: str, kind: str) -> None:
     page.locator("#plan", has_text="mu=0.4").wait_for()
     _press(page, "button", "Show the plan")
     _press(page, "button", "Write the request")
-    _press(page, "button", "Go on to the price")
+    _press(page, "button", "Approve: see the charge")
     page.get_by_role("button", name="Charge and release").dblclick()
     page.wait_for_load_state()
     _press(page, "link", "Read the report")
@@ -120,18 +120,18 @@ def test_two_tables_from_the_file_to_the_report(page, tmp_path):
     _fill(page, LEDGER | {"dataset": "clinic"})
     _press(page, "button", "Open this budget")
     _home(page)
-    _press(page, "link", "Ask about clinic")
+    _press(page, "link", "New analysis of clinic")
     page.select_option("[name=kind]", "means")
     page.fill("[name=formula]", "weight ~ 1")
     _press(page, "button", "Show the plan")
-    assert "say what intervals are about" in page.get_by_role("alert").inner_text()
+    assert "choose what the intervals are about" in page.get_by_role("alert").inner_text()
     page.get_by_label("the population that the records are a sample of").check()
     _press(page, "button", "Show the plan")
     _press(page, "button", "Write the request")
     assert (
         page.input_value("[name=data]") == "clinic.parquet" and page.input_value("[name=ledger]") == "ledger.db/clinic"
     )
-    _press(page, "button", "Go on to the price")
+    _press(page, "button", "Approve: see the charge")
     _press(page, "button", "Charge and release")
     _press(page, "link", "Read the report")
     assert "weight" in page.inner_text("main")
@@ -160,7 +160,7 @@ def test_pages_are_read_by_everyone(page, width):
     assert _serious(page) == []
     _press(page, "button", "Write the request")
     assert _serious(page) == []
-    _press(page, "button", "Go on to the price")
+    _press(page, "button", "Approve: see the charge")
     assert _serious(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
@@ -181,7 +181,7 @@ def test_the_keyboard_alone_releases(page, tmp_path):
     page.goto(
         f"http://127.0.0.1:{page.studio.port}/ask?schema=survey.schema.toml&kind=counts&formula=region&mu=0.3&inference=dataset"
     )
-    for name in ("Write the request", "Go on to the price", "Charge and release"):
+    for name in ("Write the request", "Approve: see the charge", "Charge and release"):
         button = page.get_by_role("button", name=name)
         for _ in range(60):
             page.keyboard.press("Tab")
@@ -218,11 +218,11 @@ def test_many_questions_of_a_table_of_a_database(page, tmp_path, width):
     page.select_option("[name=kind1]", "t_test")
     page.fill("[name=formula1]", "income ~ region")
     page.locator("#plan", has_text="2 questions, one charge").wait_for()
-    _press(page, "button", "Add a question")
-    page.locator("legend", has_text="Question 4").wait_for()
+    _press(page, "button", "Add an analysis")
+    page.locator("legend", has_text="Analysis 4").wait_for()
     assert _serious(page) == [] and page.evaluate("document.documentElement.scrollWidth") <= width
     _press(page, "button", "Write the request")
-    _press(page, "button", "Go on to the price")
+    _press(page, "button", "Approve: see the charge")
     _press(page, "button", "Charge and release")
     _press(page, "link", "Read the report")
     text = page.inner_text("main")
@@ -247,12 +247,12 @@ def test_no_file_is_charged_that_nobody_chose(page, tmp_path):
     )
     _press(page, "button", "Write the request")
     assert page.input_value("[name=data]") == ""
-    page.get_by_role("button", name="Go on to the price").click()
+    page.get_by_role("button", name="Approve: see the charge").click()
     assert page.locator("[name=data]:invalid").count() == 1 and "/request/" in page.url
     (tmp_path / "own.schema.toml").rename(tmp_path / "survey.schema.toml")
     page.reload()
     assert page.input_value("[name=data]") == "survey.csv" and _serious(page) == []
-    _press(page, "button", "Go on to the price")
+    _press(page, "button", "Approve: see the charge")
     told = page.get_by_role("alert").inner_text()
     assert (
         "archive.csv, too" in told and "survey.csv (" in told and "bytes, changed 20" in told and _serious(page) == []
@@ -311,16 +311,16 @@ def test_a_chosen_file_is_described_budgeted_asked_and_released(page, tmp_path, 
     assert _serious(page) == []
     _press(page, "button", "Open this budget")
     assert _serious(page) == []
-    _press(page, "link", "Ask about")
+    _press(page, "link", "New analysis of")
     page.select_option("[name=kind]", "means")
     page.fill("[name=formula]", "income ~ region")
-    page.get_by_label("these very records").check()
+    page.get_by_label("exactly these records").check()
     _press(page, "button", "Show the plan")
-    _press(page, "link", "Practise")
+    _press(page, "link", "Rehearse")
     assert "SIMULATED" in page.inner_text("main").upper()
     page.go_back()
     _press(page, "button", "Write the request")
-    _press(page, "button", "Go on to the price")
+    _press(page, "button", "Approve: see the charge")
     _press(page, "button", "Charge and release")
     page.get_by_role("link", name="Read the report").wait_for()
     assert _serious(page) == [] and page.evaluate("document.documentElement.scrollWidth") <= width

@@ -1,4 +1,4 @@
-"""What is asked of records before a schema is settled: bounds of a column (`cf.find_bounds`)."""
+"""Bounds of a column before a schema is settled: `cf.find_bounds`."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _LEAST, _MOST = 1e-6, 1e12
 _ABOVE = 3.0
 _WIDEST = 0.25
 _WARNING = (
-    "these bounds follow from the records: what lies beyond them is moved to them, so that means and slopes are of the clipped column, and "
-    "an interval does not cover those of the column before clipping; bounds from public knowledge are better where there are any"
+    "these bounds follow from the records, and values beyond them are clipped. Means and slopes are then of the clipped column, and an "
+    "interval does not cover those of the column before clipping. Bounds from public knowledge are better, where there are any"
 )
 
 
 @dataclass(frozen=True)
 class SignedLog(Numeric):
-    """A column coded on an even grid of asinh(x/least), which is linear near 0 and logarithmic in size beyond; bounds are in that unit."""
+    """A column coded on an even grid of asinh(x/least), linear near 0 and logarithmic in size beyond; bounds are in that unit."""
 
     kind: ClassVar[str] = "numeric"
 
@@ -51,11 +51,26 @@ class SignedLog(Numeric):
 
 @dataclass(frozen=True)
 class FoundRange:
-    """Bounds with what they cost and cover.
+    """Bounds of a column that a release found, with their cost.
 
-    low, high: of the column, in its units; coverage: the share of records that they are meant to hold, which is less than was asked for where
-    the noise hides the tails, and 0 where it hides the quarters too: the bounds are then the ends of the grid, and say nothing; column:
-    the schema's entry, with its provenance; release: the charged release; warning: what they do to intervals.
+    Parameters
+    ----------
+    name : str
+        Column.
+    low, high : float
+        Bounds, in the units of the column.
+    coverage : float
+        Share of records that the bounds are meant to include. It is less than
+        `asked` where noise hides the tails. It is 0 where noise hides the
+        quartiles, too: then the bounds are the ends of the grid, and say nothing.
+    asked : float
+        Share that was asked for.
+    column : Numeric
+        Entry for the schema, with its provenance.
+    release : Release
+        The charged release.
+    warning : str
+        What the bounds mean for intervals.
     """
 
     name: str
@@ -73,7 +88,18 @@ class FoundRange:
         return text[text.index("[columns.") :]
 
     def into(self, schema: Schema) -> Schema:
-        """A schema with the column's bounds in place of its own."""
+        """Return a schema in which the column has these bounds.
+
+        Parameters
+        ----------
+        schema : Schema
+            Schema with the column.
+
+        Returns
+        -------
+        Schema
+            The schema with the new bounds.
+        """
         columns = {**schema.columns, self.name: replace(self.column, on_missing=_rule(schema, self.name))}
         return Schema(columns, rows_per_unit=schema.rows_per_unit, unit=schema.unit, dataset=schema.dataset)
 
@@ -108,28 +134,74 @@ def find_bounds(
     convert_ledger: bool = False,
     **read: Any,
 ) -> FoundRange:
-    """Bounds that hold about a share `coverage` of a column's values: a release of its own, charged like any other.
+    """Find bounds of a numeric column by a release, if none are public.
 
-    data: a table or a path, as `cf.read` takes it, not yet behind a schema; column: a numeric column of it; coverage: between .5 and .9999;
-    unit: cf.Unit("person_id") where the ledger protects persons; charge_delta, convert: as for `confide.release`; read: further settings
-    of `cf.read`. Sizes from 1e-6 to 1e12 are told apart, in steps of 8 to 9 % (under pure epsilon finer where the ends are looked for),
-    and each end is rounded outwards to two digits. privacy and ledger have no default.
+    Declare bounds from public knowledge wherever you can, because a found range
+    costs budget and describes these records.
 
-    Guarantee: that of the release: a distribution with Gaussian noise, or under pure epsilon two trees of counts. The release is of
-    asinh(x/1e-6), a function of one record.
+    Parameters
+    ----------
+    data : table or path
+        Records as `confide.read` takes them, without a schema.
+    column : str
+        Name of a numeric column.
+    coverage : float, default 0.99
+        Share of values wanted inside the bounds, from 0.5 to 0.9999.
+    privacy : Guarantee
+        Cost of the release, such as ``GDP(0.2)``. Required.
+    ledger : Ledger or None
+        Ledger to charge. None releases without accounting. Required.
+    dataset : str, optional
+        Name of the dataset in the ledger. By default the ledger's.
+    unit : Unit, optional
+        Privacy unit, such as ``cf.Unit("person_id")``, where the ledger protects
+        persons.
+    noise : Noise, optional
+        Source of noise. Only simulations pass ``SimulatedNoise(seed)``, which
+        protects no one.
+    charge_delta : float, optional
+        Delta at which a ledger of (epsilon, delta) is charged.
+    convert_ledger : bool, default False
+        Whether to turn a ledger of (epsilon, delta) into one of Gaussian DP
+        first. It cannot be undone.
+    **read : optional
+        Further parameters of `confide.read`.
 
-    Raises `PlanError` for a coverage out of range, and what `confide.release` raises.
+    Returns
+    -------
+    FoundRange
+        ``low``, ``high``, the charged release, and ``into(schema)``.
 
+    Raises
+    ------
+    BudgetExceeded
+        The cost does not fit the ledger. Nothing was drawn or charged.
+    PlanError
+        `coverage` is out of range, or the column does not exist. Nothing was
+        charged.
+
+    Notes
+    -----
+    Guarantee: that of the release, which is of asinh(x/1e-6), a function of one
+    record. It is a distribution with Gaussian noise, or under pure DP two trees
+    of counts. Sizes from 1e-6 to 1e12 are told apart, in steps of 8% to 9% (finer
+    near the ends under pure DP). Each end is rounded outward to two digits.
+
+    Examples
+    --------
     >>> import confide as cf, numpy as np
     >>> incomes = {"income": np.random.default_rng(1).lognormal(10, 0.7, 20_000)}
-    >>> found = find_bounds(incomes, "income", privacy=cf.GDP(0.2), ledger=None, noise=cf.noise.SimulatedNoise(1))
-    >>> 500 < found.low < 5_000 and 100_000 < found.high < 500_000, found.column.provenance.kind
-    (True, 'private')
+    >>> found = cf.find_bounds(incomes, "income", privacy=cf.GDP(0.2),
+    ...                        ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> 500 < found.low < 5_000 and 100_000 < found.high < 500_000
+    True
+    >>> found.column.provenance.kind
+    'private'
     """
     requested = checked_privacy(privacy)
     checked_ledger(ledger)
     if isinstance(coverage, bool) or not isinstance(coverage, (int, float)) or not 0.5 <= coverage <= 0.9999:
-        raise PlanError(f"coverage must be a share from .5 to .9999, got {coverage!r}; write coverage=0.99")
+        raise PlanError(f"coverage must be a share from 0.5 to 0.9999, got {coverage!r}; write coverage=0.99")
     from confide.sources import read as read_records
 
     reach = asinh(_MOST / _LEAST)
@@ -150,7 +222,7 @@ def find_bounds(
 
 
 def _read(release: Release, method: Quantiles, column: str, coverage: float, ledger: Ledger | None) -> FoundRange:
-    """The bounds from the noisy sums: tails no thinner than the noise lets through, one bin further out."""
+    """The bounds from the noisy sums: tails as thin as the noise permits, one bin further out."""
     group = method.infer(release).group()  # type: ignore[attr-defined]
     sums, sds, edges = group.sums, group.sds, np.array(group.bins.edges)
     size = max(float(sums[-1]), 1.0)
@@ -183,7 +255,7 @@ def _read(release: Release, method: Quantiles, column: str, coverage: float, led
 
 
 def _outwards(x: float, *, down: bool) -> float:
-    """Two digits, away from the middle; 0 for what the grid does not tell from it."""
+    """Two digits, away from the middle; 0 for what the grid cannot tell from it."""
     if abs(x) <= 2 * _LEAST:
         return 0.0
     unit = 10.0 ** (np.floor(np.log10(abs(x))) - 1)

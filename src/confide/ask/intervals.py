@@ -1,10 +1,10 @@
-"""`cf.intervals`: one parameter at a time, in one call each.
+"""`cf.intervals`: intervals for one parameter, in one call each.
 
-A lower-case name is the call (plan, release, infer), a class the method behind it. Which release answers follows from the relation. Under
-substitute (the number of records is public) it is a noise-aware posterior, or exact confidence limits, of the same release. Under
-add-remove (the number of records is secret; what ledgers have unless they say otherwise) `proportion`, `mean` and `difference`
-answer from the releases of `cf.tables`; the others say which call works. What a verb estimates is the same under both. An open relation is
-substitute, but add-remove where records may be left out for a missing value and a table answers.
+A lower-case name is the call (plan, release, infer), a class the method behind it. The neighboring relation decides which release answers.
+Under substitution (the number of records is public) a call gives a noise-aware posterior, or exact confidence limits, of the same release.
+Under add-remove (the number of records is secret, which is the default of ledgers) `proportion`, `mean` and `difference` answer from the
+releases of `cf.tables`. The other calls then say which call works. The estimand is the same under both relations. If nothing names a
+relation, it is substitution, but add-remove where records may be excluded for a missing value and a table answers.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from confide import _docs
 from confide._helpers import later, near_match, progress_bar
 from confide.ask.one_call import LEFT_OUT, answered, call_signature, checked_call, checked_ledger
 from confide.core import Noise, Release, Source
@@ -78,7 +79,7 @@ _INSTEAD = {
 
 @dataclass(frozen=True)
 class IntervalAnswer:
-    """Which method answers, and how its release is read."""
+    """Method that answers a call, and how its release is read."""
 
     method: Any
     read: Callable[[Release], BaseResult]
@@ -94,9 +95,43 @@ def interval_method(
     kind: str | None = None,
     **settings: Any,
 ) -> IntervalAnswer:
-    """The method that answers a verb, and its reading. relation: the ledger's, where there is one; the guarantee's own comes first.
+    """Name the method that answers a call of `cf.intervals`, and its reading.
 
-    Raises `PlanError` for a verb or kind that is not there, with the call that works.
+    Parameters
+    ----------
+    verb : {"proportion", "mean", "variance", "slope", "difference"}
+        Name of the call.
+    column : str
+        Column, or formula of slope and difference.
+    schema : Schema
+        Public description of the data.
+    privacy : Guarantee
+        Cost of the release. Its neighboring relation comes first.
+    relation : {"add-remove", "substitute"}, optional
+        Neighboring relation of the ledger, if there is one.
+    kind : {"credible", "confidence", "poisson"}, optional
+        Kind of interval. By default the first one that the method has.
+    **settings : optional
+        Further arguments of the call, such as ``level="yes"``.
+
+    Returns
+    -------
+    IntervalAnswer
+        ``method`` to release, and ``read``, a function from the release to the
+        result.
+
+    Raises
+    ------
+    PlanError
+        The call or the kind does not exist. The message has a call that works.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"], on_missing="no")})
+    >>> cf.intervals.interval_method(
+    ...     "proportion", "smoker", schema, cf.PureDP(0.5)).method.name
+    'proportion'
     """
     if verb not in VERBS:
         raise PlanError(f"there is no interval {verb!r}{near_match(verb, tuple(VERBS))}; there are: {', '.join(VERBS)}")
@@ -114,7 +149,7 @@ def interval_method(
 def _open_relation(
     verb: str, column: str, schema: Schema, privacy: Guarantee, kind: str | None, settings: dict[str, Any]
 ) -> str:
-    """The relation where nobody named one: substitute, but add-remove where records may be left out and a table answers the same."""
+    """The relation where nothing names one: substitution, but add-remove where records may be excluded and a table answers the same."""
     apart = verb in _INSTEAD or isinstance(privacy, PureDP) or kind not in (None, "confidence")
     if apart or settings.get("prior") is not None:
         return "substitute"
@@ -178,7 +213,7 @@ def _of_tables(
             alone = "the difference of two columns of two levels each has a pure guarantee, and no other one has"
         raise PlanError(
             f"{verb} of {column!r} is answered by a table with Gaussian noise here, got {privacy}; write cf.GDP(...) or cf.ApproxDP(...), "
-            f"on a ledger with such a budget; with relation='substitute' in the guarantee and the ledger {alone}"
+            f"on a ledger with this kind of budget. With relation='substitute' in the guarantee and the ledger {alone}"
         )
     level = settings.pop("level", None)
     where = settings.pop("where", None)
@@ -194,7 +229,7 @@ def _of_tables(
         made = Means(f"{column} ~ 1", inference=_POPULATION, where=where)
         return IntervalAnswer(
             made,
-            lambda release: _rows(release, made, [column], column, target=f"mean of {column}, moved into its bounds"),
+            lambda release: _rows(release, made, [column], column, target=f"mean of {column}, clipped to its bounds"),
         )
     outcome, group = _sides(column)
     named = column_named(outcome, schema.names)
@@ -205,7 +240,7 @@ def _of_tables(
         return IntervalAnswer(made, lambda release: _difference(release, made, group, outcome, what, place))
     if level is not None:
         raise PlanError(
-            f"a difference of means has no level, and {outcome} is no column of labels, got level={level!r}; leave it out"
+            f"a difference of means has no level, and {outcome} is not a column of labels, got level={level!r}; leave it out"
         )
     made = Means(f"{outcome} ~ {group}", inference=_POPULATION, where=where)
     return IntervalAnswer(made, lambda release: _difference(release, made, group, outcome, None))
@@ -236,7 +271,7 @@ def _rows(release: Release, method: Any, names: Sequence[str], column: str, **sa
 def _difference(
     release: Release, method: Any, group: str, outcome: str, what: str | None, place: int = 0
 ) -> ConfidenceIntervals:
-    """Each level of the group less the first one (MOVER). what: the level of the outcome whose shares they are, the one at this place."""
+    """Each level of the group minus the first one (MOVER). what: the level of the outcome whose shares these are, at this place."""
     table = method.infer(release)
     # of each level of the group the outcome's levels follow one another
     every = 1 if what is None else table.layout.crossing.sizes[table.layout.axes(outcome)[0]]
@@ -252,7 +287,7 @@ def _difference(
         return own["ci_low"].tolist(), own["ci_high"].tolist()
 
     alone = differences_alone(table, group, None, 0)[place::every]
-    of = f"means of {outcome}, moved into its bounds" if what is None else f"shares of records with {what}"
+    of = f"means of {outcome}, clipped to its bounds" if what is None else f"shares of records with {what}"
     target = f"differences of {of}: each level of {group} less the first"
     return _read(
         release,
@@ -292,6 +327,18 @@ def _read(
     )
 
 
+_OUTCOME = {
+    "Returns": (
+        "Posterior, ConfidenceIntervals or table\n    Estimates with intervals, to print, draw and write. The release is not kept:\n"
+        "    use `confide.release` when you need the file to publish or to verify."
+    ),
+    "Raises": (
+        "BudgetExceeded\n    The cost does not fit the ledger. Nothing was drawn or charged.\n"
+        "PlanError\n    The column or a parameter is invalid. Nothing was charged."
+    ),
+}
+
+
 def _one_call(said: Callable[[], Any]) -> Callable[..., Any]:
     """Make the call of a verb, which plans, releases and infers, of a function that says what it answers: its name and docstring."""
     verb = said.__name__
@@ -326,22 +373,43 @@ def _one_call(said: Callable[[], Any]) -> Callable[..., Any]:
         return shown(answer.read(release), release)
 
     update_wrapper(call, said)
-    call.__signature__ = call_signature(("data", "column"), dict.fromkeys(known), Any)  # type: ignore[attr-defined]
+    listed = call_signature(("data", "column"), dict.fromkeys(known), Any)
+    call.__signature__ = listed  # type: ignore[attr-defined]
+    call.__doc__ = _docs.completed(said.__doc__, listed.parameters, outcome=_OUTCOME)
     return call
 
 
 @_one_call
 def proportion() -> Any:
-    """The share of records with a level of a column; level: left out, the second one of two, of more levels all; prior: "beta(a, b)", or
-    of all "dirichlet(a)".
+    """Estimate the share of records with one level of a column.
 
-    Under substitute the posterior (kind="credible", the default) or exact confidence limits of the same release; under add-remove the
-    confidence interval of the shares of `cf.tables`.
+    Under substitution the answer is a posterior or exact confidence limits. Under
+    add-remove it is the confidence interval of `confide.tables.shares`.
 
+    Parameters
+    ----------
+    column : str
+        Categorical column, or integer column with few values.
+    kind : {"credible", "confidence"}, optional
+        Kind of interval. By default "credible" under substitution.
+    level : str or float, optional
+        Level whose share is wanted. By default the second of two levels; of more
+        levels, all.
+    prior : str, optional
+        Prior of one share, ``"beta(a, b)"``, or of all, ``"dirichlet(a)"``.
+
+    See Also
+    --------
+    confide.tables.shares : Shares by group.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"], on_missing="no")})
     >>> data = cf.read(schema.sample(500, seed=1), schema)
-    >>> result = proportion(data, "smoker", privacy=cf.PureDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> result = cf.intervals.proportion(
+    ...     data, "smoker", privacy=cf.PureDP(0.5), ledger=None,
+    ...     noise=cf.noise.SimulatedNoise(1))
     >>> result.conf_int().round(2).to_numpy().tolist()
     [[0.47, 0.56]]
     """
@@ -349,29 +417,77 @@ def proportion() -> Any:
 
 @_one_call
 def mean() -> Any:
-    """The mean of a numeric column, of counts too, whatever they are distributed as; of: "column" (values moved into their bounds, the
-    default) or "normal"; kind: "credible", "confidence", or "poisson": the rate of a column cf.Integer(0, U), for counts whose variance is
-    their mean; see `MeanAndVariance`.
+    """Estimate the mean of a numeric column, whatever its distribution.
 
+    Under substitution the answer is a posterior or a confidence interval. Under
+    add-remove it is the confidence interval of `confide.tables.means`.
+
+    Parameters
+    ----------
+    column : str
+        Numeric column.
+    kind : {"credible", "confidence", "poisson"}, optional
+        Kind of interval. "poisson" is the rate of an integer column from 0, for
+        counts whose variance is their mean. By default "credible" under
+        substitution.
+    of : {"column", "normal"}, optional
+        Estimand: the mean of the column clipped to its bounds (the default), or
+        of the normal distribution before clipping.
+    prior : str, optional
+        Prior: "uniform", "reference" or "jeffreys"; of a rate also
+        ``"gamma(shape, rate)"``.
+
+    See Also
+    --------
+    confide.tables.means : Means by group.
+
+    Examples
+    --------
     >>> import confide as cf, numpy as np
     >>> schema = cf.Schema({"visits": cf.Integer(0, 25, on_missing=0)})
-    >>> data = cf.read({"visits": np.random.default_rng(1).negative_binomial(1, 0.2, 1000)}, schema)
-    >>> asked = {"privacy": cf.GDP(1.0), "ledger": None, "noise": cf.noise.SimulatedNoise(1)}
-    >>> mean(data, "visits", **asked).conf_int().round(1).to_numpy().tolist()
+    >>> visits = np.random.default_rng(1).negative_binomial(1, 0.2, 1000)
+    >>> data = cf.read({"visits": visits}, schema)
+    >>> asked = {"privacy": cf.GDP(1.0), "ledger": None,
+    ...          "noise": cf.noise.SimulatedNoise(1)}
+    >>> result = cf.intervals.mean(data, "visits", **asked)
+    >>> result.conf_int().round(1).to_numpy().tolist()
     [[3.7, 4.3]]
-    >>> mean(data, "visits", kind="poisson", **asked).names
+    >>> cf.intervals.mean(data, "visits", kind="poisson", **asked).names
     ('rate of visits',)
     """
 
 
 @_one_call
 def variance() -> Any:
-    """The variance of a numeric column, whatever it is distributed as; of: as for `mean`.
+    """Estimate the variance of a numeric column, whatever its distribution.
 
+    Needs substitution. Under add-remove the message names the call that works.
+
+    Parameters
+    ----------
+    column : str
+        Numeric column.
+    kind : {"credible", "confidence"}, optional
+        Kind of interval. By default "credible".
+    of : {"column", "normal"}, optional
+        Estimand: the variance of the column clipped to its bounds (the default),
+        or of the normal distribution before clipping.
+    prior : str, optional
+        Prior: "uniform", "reference" or "jeffreys".
+
+    See Also
+    --------
+    mean : The mean of the same column.
+
+    Examples
+    --------
     >>> import confide as cf, numpy as np
     >>> schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing=0.0)})
-    >>> data = cf.read({"x": np.random.default_rng(1).normal(size=1000)}, schema)
-    >>> result = variance(data, "x", privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> x = np.random.default_rng(1).normal(size=1000)
+    >>> data = cf.read({"x": x}, schema)
+    >>> result = cf.intervals.variance(
+    ...     data, "x", privacy=cf.GDP(1.0), ledger=None,
+    ...     noise=cf.noise.SimulatedNoise(1))
     >>> list(result.names)
     ['variance of x']
     """
@@ -379,28 +495,68 @@ def variance() -> Any:
 
 @_one_call
 def slope() -> Any:
-    """The coefficients of a normal line, "y ~ x1 + x2": credible intervals. For any design: `cf.linear_regression`.
+    """Estimate the coefficients of a normal linear model, by a posterior.
 
+    Needs substitution. The errors are assumed to be normal with equal variance.
+    `confide.linear_regression` needs neither.
+
+    Parameters
+    ----------
+    column : str
+        Formula, such as ``"y ~ x1 + x2"``.
+    kind : {"credible"}, optional
+        Kind of interval.
+
+    See Also
+    --------
+    confide.linear_regression : Any model, under either relation.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"x": cf.Numeric(-1, 1, on_missing=0.0), "y": cf.Numeric(-2, 2, on_missing=0.0)})
+    >>> schema = cf.Schema({"x": cf.Numeric(-1, 1, on_missing=0.0),
+    ...                     "y": cf.Numeric(-2, 2, on_missing=0.0)})
     >>> data = cf.read(schema.sample(500, seed=1), schema)
-    >>> list(slope(data, "y ~ x", privacy=cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1)).names)
+    >>> result = cf.intervals.slope(
+    ...     data, "y ~ x", privacy=cf.GDP(1.0), ledger=None,
+    ...     noise=cf.noise.SimulatedNoise(1))
+    >>> list(result.names)
     ['Intercept', 'x']
     """
 
 
 @_one_call
 def difference() -> Any:
-    """A share or a mean in one group less that in the first, "smoker ~ sex", "income ~ sex".
+    """Estimate a share or a mean in one group minus that in the first group.
 
-    Under substitute the posterior of a difference of two shares (kind="credible", the default) or confidence limits of the same release;
-    under add-remove, for means and for several groups MOVER's interval from the tables of shares or means.
+    Under substitution the difference of two shares has a posterior or confidence
+    limits. Means, several groups, and all of them under add-remove, have MOVER
+    intervals from the tables of shares or means.
 
+    Parameters
+    ----------
+    column : str
+        Formula, such as ``"smoker ~ sex"`` or ``"income ~ sex"``.
+    kind : {"credible", "confidence"}, optional
+        Kind of interval. By default "credible" where there is a posterior.
+    level : str, optional
+        Level of the outcome whose share is wanted. By default the second of two.
+    prior : str, optional
+        Prior of the four cells, ``"dirichlet(a)"``.
+
+    See Also
+    --------
+    confide.tests.ttest_ind : A test of the difference of two means.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"]), "sex": cf.Categorical(["f", "m"])})
+    >>> schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"]),
+    ...                     "sex": cf.Categorical(["f", "m"])})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> asked = cf.GDP(1.0, relation="add-remove")
-    >>> difference(data, "smoker ~ sex", privacy=asked, ledger=None, noise=cf.noise.SimulatedNoise(1)).status
+    >>> cf.intervals.difference(
+    ...     data, "smoker ~ sex", privacy=cf.GDP(1.0, relation="add-remove"),
+    ...     ledger=None, noise=cf.noise.SimulatedNoise(1)).status
     'valid'
     """
 
@@ -422,21 +578,79 @@ def block_posterior(
     n: int | None = None,
     noise: Noise | None = None,
 ) -> ConfidenceIntervals:
-    """Intervals for what any sampler estimates: PyMC, NumPyro, emcee, a bootstrap of scikit-learn, a function of yours.
+    """Estimate what any sampler estimates, with intervals, from blocks of records.
 
-    sampler: (table, generator) -> draws, run on each of `blocks` disjoint blocks of the records, in a process of its own; parameters: name
-    -> (low, high), public bounds; privacy: PureDP(epsilon); seconds: of all blocks together, taken in full, as time must tell nothing;
-    jobs: blocks side by side (left out: as many as there are processors); memory: MB of each block. Others: `BlockPosterior`.
+    A sampler may be a model of PyMC or NumPyro, emcee, a bootstrap, or a function
+    of yours. It runs on disjoint blocks of the records, and noisy medians of what
+    the blocks say are released.
 
-    Raises `PrivacyError` for an array of draws, which no noise makes private, and what `confide.release` raises.
+    Parameters
+    ----------
+    sampler : callable
+        ``sampler(table, generator)`` returns draws. The table is an array of
+        (rows, columns) in the columns' units, a level as its position. It runs in
+        a separate process for each block.
+    data : Source
+        Records behind a schema, from `confide.read`.
+    parameters : mapping of str to (float, float)
+        Name of each parameter with public bounds.
+    privacy : PureDP
+        Cost of the release, such as ``PureDP(1.0)``. Required.
+    ledger : Ledger or None
+        Ledger to charge. None releases without accounting. Required.
+    blocks : int, default 50
+        Number of blocks, at least 10.
+    columns : tuple of str, optional
+        Columns of the table, in this order. By default all of the schema.
+    seconds : float, default 60.0
+        Time for all blocks together. All of it is taken, because the time must
+        reveal nothing.
+    memory : int, default 1024
+        Memory of each block, in MB.
+    jobs : int, optional
+        Blocks that run side by side. By default the number of processors.
+    allow_uninformative : bool, default False
+        Whether to plan although blocks times epsilon over the number of
+        parameters is below 100.
+    progress : bool, default True
+        Whether to print how many blocks are done.
+    n : int, optional
+        Public number of records. Needed under substitution only.
+    noise : Noise, optional
+        Source of noise. Only simulations pass ``SimulatedNoise(seed)``, which
+        protects no one.
 
+    Returns
+    -------
+    ConfidenceIntervals
+        One interval for each parameter.
+
+    Raises
+    ------
+    PrivacyError
+        `sampler` is an array of draws, which no noise makes differentially private.
+    BudgetExceeded
+        The cost does not fit the ledger. Nothing was drawn or charged.
+    PlanError
+        A parameter is invalid, or the sampler fails on test data. Nothing was
+        charged.
+
+    See Also
+    --------
+    BlockPosterior : The method behind this call.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing="midpoint")})
     >>> data = cf.read(schema.sample(5_000, seed=1), schema)
     >>> def bootstrap(table, generator):
-    ...     return [table[generator.integers(0, len(table), len(table)), 0].mean() for _ in range(50)]
-    >>> result = block_posterior(bootstrap, data, parameters={"mean": (-4, 4)}, privacy=cf.PureDP(4.0), ledger=None, blocks=30,
-    ...     seconds=4, noise=cf.noise.SimulatedNoise(1), n=5_000)
+    ...     rows = generator.integers(0, len(table), (50, len(table)))
+    ...     return table[rows, 0].mean(axis=1)
+    >>> result = cf.intervals.block_posterior(
+    ...     bootstrap, data, parameters={"mean": (-4, 4)},
+    ...     privacy=cf.PureDP(4.0), ledger=None, blocks=30, seconds=4,
+    ...     noise=cf.noise.SimulatedNoise(1), n=5_000)
     >>> result.names, result.status
     (('mean',), 'valid')
     """

@@ -52,19 +52,56 @@ def plan(
     practice: pd.DataFrame | None = None,
     **asked: Any,
 ) -> Planned:
-    """What a protected table will carry and promise, from public facts; nothing is read and nothing is charged.
+    """Plan the protection of a table and state its guarantee, from public facts.
 
-    columns: to protect. asked: public, level, privacy or noise, levels, zeta, stream (`confide.local.release.planned`). formula and n: what
-    will be fitted, on how many records; the plan then has an `outlook`, with the standard errors to expect of every method under `loss`,
-    of a raw sample that promises as much, and of a keeper who sees the records (`confide.local.precision`). practice: records for planning.
+    Nothing is read and nothing is charged. With `formula` and `n` the plan has
+    an `outlook`. It gives the expected standard errors of every method, of a
+    raw sample with the same guarantee, and of a steward who sees the records.
 
+    Parameters
+    ----------
+    schema : Schema
+        Public description of the table.
+    columns : sequence of str
+        Numeric columns to protect.
+    formula : str, optional
+        Formula to be fitted.
+    n : int, optional
+        Number of records of the fit. Required with `formula`.
+    loss : str or Loss, default "squared"
+        Loss of the fit, as in `fit`.
+    tau : float, optional
+        Quantile of the loss "quantile".
+    k : float, optional
+        Corner of the loss "huber", in units of the response.
+    practice : DataFrame, optional
+        Test data for planning. By default drawn from the schema.
+    **asked : Any
+        Further settings of `protect`: `public`, `level`, `privacy` or `noise`,
+        `levels`, `zeta`, `accept_verbatim_rows`, and `stream`, the name of a
+        stream.
+
+    Returns
+    -------
+    Planned
+        The plan, with `lines`, `statement` and `outlook`.
+
+    Raises
+    ------
+    PlanError
+        A column or setting is invalid, or `n` is missing.
+    PrivacyError
+        The guarantee cannot be met.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5, on_missing=0), "spent": cf.Numeric(0, 100)}, dataset="survey")
     >>> for line in cf.local.plan(schema, ["income"], noise=0.5).lines():
     ...     print(line)
-    income: noise sd 5e+04, 0.5 of its width
-    one attribute replaced: laplace(2.8284271247461903); detection at 5 % false alarms 70%
-    one record replaced: laplace(2.8284271247461903); detection at 5 % false alarms 70%
+    income: noise SD 5e+04, 0.5 of its width
+    one attribute replaced: laplace(2.8284271247461903); detection at 5% false alarms 70%
+    one record replaced: laplace(2.8284271247461903); detection at 5% false alarms 70%
     no column is published as it is
     >>> made = cf.local.plan(
     ...     schema, ["income"], public=["spent"], privacy=cf.ApproxDP(1.0, 0.01), formula="spent ~ income", n=5_000)
@@ -132,7 +169,7 @@ def _central(
     used = Schema({name: schema[name] for name in records.columns})
     result = answered(method, opened(records, used), privacy, None, SimulatedNoise(1), None)
     errors = {str(name): float(error) for name, error in result.bse.items()}
-    return (Route("a keeper who sees the records", errors, firm=result.status == "valid", local=False),)
+    return (Route("a steward who sees the records", errors, firm=result.status == "valid", local=False),)
 
 
 def protect(
@@ -154,18 +191,83 @@ def protect(
     seed: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Planned:
-    """Write a table in which each row carries noise of its own: the protected columns with it, the public ones as they are.
+    """Write a table in which each row carries separate noise (local model).
 
-    A row is what is protected, so that a schema of another unit is refused. data: whatever `cf.read` takes; path: a .parquet or .csv file.
-    columns: numbers to protect; levels: columns of levels to protect, each with the epsilon of its randomised response; public: to publish
-    without any protection; columns in none of them are left out. privacy: ApproxDP (PureDP for one column) at `level`, "record" or
-    "attribute"; or noise: standard deviation over width. ledger: one of its own, under trust local and relation substitute, with `unit` =
-    level; None charges nobody. charge_delta: where a Gaussian ledger charges the curve. zeta: the probability that a row's numbers go
-    without noise. seed: simulation only, marks the file; progress: called with the rows written.
+    Protected columns are published with noise, public columns without. Columns
+    in neither list are excluded. A row is the privacy unit, so a schema with
+    another unit is refused. The ledger is charged before anything is drawn. A
+    failure after that leaves the charge, and no file.
 
-    The ledger is charged before anything is drawn. Whatever fails afterwards leaves the charge, and no file.
-    Raises `PlanError`, `PrivacyError`, `SchemaError`, `SourceError`, `BudgetExceeded`, `LedgerBusy`; `ReleaseError` after the charge.
+    Parameters
+    ----------
+    data : table or path
+        Records, as `confide.read` takes them.
+    schema : Schema, str or Path
+        Public description of the table, or its file.
+    path : str or Path
+        File to write, .parquet or .csv.
+    columns : sequence of str, default ()
+        Numeric columns to protect.
+    ledger : Ledger or None
+        Ledger to charge, of the local model with substitution and `unit` equal
+        to `level`. None releases without accounting. Required.
+    public : sequence of str, optional
+        Columns to publish without any protection.
+    level : {"record", "attribute"}, default "record"
+        Whether the guarantee is for all protected columns of a record or for
+        one attribute.
+    privacy : Guarantee, optional
+        `ApproxDP`, or `PureDP` for one column, at `level`. Give either
+        `privacy` or `noise`.
+    noise : float, optional
+        SD of the noise over the width of each column's bounds.
+    levels : mapping of str to float, optional
+        Columns of levels to protect, each with the epsilon of its randomized
+        response.
+    zeta : float, default 0.0
+        Probability that a row's numbers are published without noise.
+    accept_verbatim_rows : bool, default False
+        Confirms that rows may be published without noise. Required where `zeta`
+        is above 0.
+    charge_delta : float, optional
+        Point of the trade-off function that a Gaussian ledger charges.
+    force : bool, default False
+        Whether to replace an existing file.
+    seed : int, optional
+        Seed of simulated noise, which protects no one and marks the file.
+    progress : callable, optional
+        Called with the number of rows written.
 
+    Returns
+    -------
+    Planned
+        What was published, with its guarantee.
+
+    Raises
+    ------
+    PlanError, PrivacyError, SchemaError, SourceError
+        A setting, the guarantee, the schema or the data are invalid. Nothing
+        was charged.
+    BudgetExceeded
+        The cost does not fit the ledger. Nothing was drawn or charged.
+    LedgerBusy
+        Another process holds the ledger. Nothing was charged.
+    ReleaseError
+        A failure after the charge, which stays. No file was written.
+
+    Notes
+    -----
+    Guarantee: symmetric Laplace noise on the protected numbers and randomized
+    response on the protected levels, drawn independently for each row. The
+    exact trade-off function is that of `Protection.guarantee`, under
+    substitution, in the local model.
+
+    References
+    ----------
+    Lu, Chen, Qiu 2026, Theorem 3.1.
+
+    Examples
+    --------
     >>> import tempfile
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5), "y": cf.Numeric(-1, 3)})
@@ -216,7 +318,7 @@ def protect_source(
 
     if ledger is not None and seed is not None:
         raise PrivacyError(
-            "simulated noise protects nobody and is never charged; write ledger=None with a seed, or leave the seed out"
+            "simulated noise protects no one and is never charged; write ledger=None with a seed, or leave the seed out"
         )
     made = planned(source.schema, columns, simulated=seed is not None, **asked)
     rows = RowSource(source)
@@ -225,7 +327,7 @@ def protect_source(
     about = _about(ledger, made, source.schema, source.dataset)
     told = arrow_schema(source.schema, made.protection)
     if source.reads(path):
-        raise PlanError(f"{str(path)!r} is the file that is read; give the protected table another name")
+        raise PlanError(f"{str(path)!r} is the file that is read; give the file of protected rows another name")
     with Place(Path(path), force) as place:
         if ledger is not None:
             _rehearse(source, made, told, place)
@@ -239,7 +341,7 @@ def protect_source(
 
 
 def _rehearse(source: Any, made: Planned, told: Any, place: Any) -> None:
-    """Protect simulated rows behind readers of the same kinds, into memory; `PlanError` for whatever fails."""
+    """Protect simulated rows behind readers of the same kinds, into memory; `PlanError` for any failure."""
     import io
 
     from confide.local.files import write_table
@@ -264,10 +366,38 @@ def _rehearse(source: Any, made: Planned, told: Any, place: Any) -> None:
 
 
 class Releaser:
-    """A stream of protected records that come back: each id has one output for each version, given again whenever it comes.
+    """A stream of protected records, with one output for each record ID.
 
-    Made by `open`; `extend` gives the protected rows of some records, `new_version` opens the next version, whose noise is new for every
-    row and which is charged for all. Parameters are those of the version for good: others are another stream.
+    A record ID has the same output whenever it appears in the version. `open`
+    makes a releaser, `extend` gives the protected rows of some records, and
+    `new_version` opens the next version, which has new noise for every row and
+    a new charge. The parameters of a version are fixed, because others are
+    another stream.
+
+    Parameters
+    ----------
+    stream : Stream
+        The charged version of the stream.
+    schema : Schema
+        Public description of the records.
+    charge_delta : float or None
+        Point of the trade-off function that a Gaussian ledger charges.
+
+    Notes
+    -----
+    Guarantee: that of `protect`, for the first content that came with an ID.
+    Each later appearance is post-processing of its stored output.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)}, dataset="survey")
+    >>> budget = cf.GDP(4.0, relation="substitute", trust="local")
+    >>> ledger = cf.Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db", dataset="survey", budget=budget)
+    >>> stream = cf.local.Releaser.open(ledger, schema, columns=["x"], noise=0.5)
+    >>> stream.extend({"id": [1, 2], "x": [0.2, 0.7]}, ids="id").shape
+    (2, 1)
     """
 
     def __init__(self, stream: Stream, schema: Schema, charge_delta: float | None) -> None:
@@ -283,14 +413,41 @@ class Releaser:
         charge_delta: float | None = None,
         **asked: Any,
     ) -> Releaser:
-        """Go on with a stream that was charged, or charge its first version. asked: as `protect`, and stream=, version=.
+        """Continue a stream that was charged, or charge its first version.
 
+        Parameters
+        ----------
+        ledger : Ledger
+            Ledger to charge.
+        schema : Schema
+            Public description of the records.
+        columns : sequence of str
+            Numeric columns to protect.
+        charge_delta : float, optional
+            Point of the trade-off function that a Gaussian ledger charges.
+        **asked : Any
+            Further settings of `protect`, and `stream` and `version`.
+
+        Returns
+        -------
+        Releaser
+            The stream.
+
+        Raises
+        ------
+        PlanError, PrivacyError
+            A setting or the guarantee is invalid. Nothing was charged.
+        BudgetExceeded
+            The cost does not fit the ledger. Nothing was drawn or charged.
+
+        Examples
+        --------
         >>> import tempfile
         >>> import confide as cf
         >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)}, dataset="survey")
         >>> budget = cf.GDP(4.0, relation="substitute", trust="local")
-        >>> book = cf.Ledger.create(Path(tempfile.mkdtemp()) / "local.db", dataset="survey", budget=budget)
-        >>> stream = cf.local.Releaser.open(book, schema, columns=["x"], noise=0.5)
+        >>> ledger = cf.Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db", dataset="survey", budget=budget)
+        >>> stream = cf.local.Releaser.open(ledger, schema, columns=["x"], noise=0.5)
         >>> first = stream.extend({"id": [1, 2], "x": [0.2, 0.7]}, ids="id")
         >>> again = stream.extend({"id": [2, 3], "x": [0.9, 0.1]}, ids="id")
         >>> bool(again["x"][0] == first["x"][1])
@@ -304,14 +461,33 @@ class Releaser:
 
     @property
     def planned(self) -> Planned:
-        """What this version promises."""
+        """The plan and guarantee of this version."""
         return self._stream.planned
 
     def extend(self, data: Any, *, ids: str) -> pd.DataFrame:
-        """The protected rows of `data`, in its order. ids: the column of record ids, which is no column of the schema.
+        """Give the protected rows of some records, in their order.
 
-        An id that was seen in this version has the output of then, whatever its record says now.
-        Raises `SourceError`, `LedgerBusy`.
+        An ID that was seen in this version keeps its output, whatever its
+        record holds now.
+
+        Parameters
+        ----------
+        data : table or path
+            Records, as `confide.read` takes them.
+        ids : str
+            Column of record IDs, which is not a column of the schema.
+
+        Returns
+        -------
+        DataFrame
+            The protected rows.
+
+        Raises
+        ------
+        SourceError
+            The records cannot be read.
+        LedgerBusy
+            Another process holds the ledger.
         """
         import pyarrow as pa
 
@@ -324,7 +500,28 @@ class Releaser:
         return frame
 
     def new_version(self, *, allow_update: bool = False) -> Releaser:
-        """The next version of the stream, charged now: every row that it publishes carries new noise, beside that of this version."""
+        """Open the next version of the stream, which is charged now.
+
+        Every row that it publishes carries new noise, so both versions together
+        protect less.
+
+        Parameters
+        ----------
+        allow_update : bool, default False
+            Confirms the charge. Required.
+
+        Returns
+        -------
+        Releaser
+            The next version.
+
+        Raises
+        ------
+        PlanError
+            `allow_update` is not True.
+        BudgetExceeded
+            The cost does not fit the ledger. Nothing was drawn or charged.
+        """
         if not allow_update:
             raise PlanError(
                 "a new version publishes every record once more, and is charged for all of them; write allow_update=True"
@@ -338,7 +535,7 @@ class Releaser:
 
 
 def _about(ledger: Ledger | None, made: Planned, schema: Schema, dataset: str | None) -> dict[str, Any]:
-    """What the charge of a protected table is about; `PlanError` where the ledger counts something else."""
+    """What the charge of a table of protected rows is about; `PlanError` where the ledger counts something else."""
     from confide.engine.planning import check_ledger, pins
 
     check_ledger(ledger)
@@ -349,7 +546,7 @@ def _about(ledger: Ledger | None, made: Planned, schema: Schema, dataset: str | 
         about["unit"],
     ):
         raise PlanError(
-            f"a protected table has a ledger of its own, and this one counts unit={ledger.unit!r}, relation={ledger.relation!r}, "
+            f"protected rows have a separate ledger, and this one counts unit={ledger.unit!r}, relation={ledger.relation!r}, "
             f"trust={ledger.trust!r}; open one: Ledger.create(path, dataset={ledger.dataset!r}, budget=cf.GDP(2.0, 1e-3, "
             f"relation='substitute', unit={made.level!r}, trust='local'))"
         )
@@ -357,7 +554,7 @@ def _about(ledger: Ledger | None, made: Planned, schema: Schema, dataset: str | 
 
 
 def _drawn(draw: Callable[[], str]) -> str:
-    """What is raised after the charge says so, and nothing about the records."""
+    """Run what draws; an error after the charge says so, and tells nothing about the records."""
     try:
         return draw()
     except (KeyboardInterrupt, SystemExit, GeneratorExit):

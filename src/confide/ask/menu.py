@@ -30,7 +30,7 @@ _ROW = re.compile(r"formula([0-9]{1,2})")
 class Question:
     """One kind of question.
 
-    method: the registered method, or the test; test: whether it is one. The others are those of the entry that it is made of.
+    method: the registered method, or the test; test: whether it is one. The other fields come from its menu entry.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Question:
 
     @property
     def takes_inference(self) -> bool:
-        """Whether the asker must say what intervals are about."""
+        """Whether the asker must choose an inference target."""
         return not self.test and "inference" in parameters_of(registry.get(self.method))
 
     @property
@@ -84,7 +84,7 @@ def _event(schema: Schema, label: str) -> str:
 
 
 def _roles(schema: Schema) -> dict[str, str]:
-    """A column for each role that a schema can fill; how a sample was drawn is no question."""
+    """A column for each role that a schema can fill; columns of the sampling design have none."""
     design = schema.design
     drawn = () if design is None else (design.weight, design.strata, design.psu)
 
@@ -141,7 +141,7 @@ def method_of_form(form: Mapping[str, str]) -> Method:
         return _publication_of(form)
     asked, formula = question(form.get("kind", "")), form.get("formula", "").strip()
     if not formula:
-        raise PlanError(f"write what is asked, for instance {asked.example}")
+        raise PlanError(f"write the formula, for instance {asked.example}")
     settings: dict[str, Any] = {}
     if where := form.get("where", "").strip():
         settings["where"] = where
@@ -152,8 +152,8 @@ def method_of_form(form: Mapping[str, str]) -> Method:
     if asked.takes_inference:
         if form.get("inference") not in ("population", "dataset"):
             raise PlanError(
-                "say what intervals are about: the population, where the records are a sample of those that the question is about, or "
-                "these very records"
+                "choose what the intervals are about: the population, where the records are a sample of those of interest, or "
+                "exactly these records"
             )
         settings["inference"] = form["inference"]
     first = parameters_of(registry.get(asked.method))[0]
@@ -217,7 +217,7 @@ def privacy_of(form: Mapping[str, str]) -> GDP:
 
 
 def number(text: str, what: str) -> float:
-    """Raises `PlanError` for text that is no number."""
+    """Raises `PlanError` for text that is not a number."""
     try:
         return float(text)
     except ValueError:

@@ -56,11 +56,11 @@ class OneCall(Protocol[_Result_co]):
         n: int | None = None,
         **settings: Any,
     ) -> _Result_co:
-        """The answer. privacy and ledger have no default: whoever wants no ledger writes ledger=None."""
+        """The answer. privacy and ledger have no default. Write ledger=None to release without accounting."""
 
 
 def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any]:
-    """The call that plans, releases and infers a method: its parameters, help and refusals are those of the class.
+    """The call that plans, releases and infers a method, with the parameters, help and refusals of the class.
 
     verb: how the call is written, "cf.tables.counts"; before: how many of the method's parameters come before the data. A method with
     two readings (`inference`) has to be told which.
@@ -86,9 +86,15 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
         n: int | None = None,
         **chosen: Any,
     ) -> Any:
-        *given, data = leading.bind(
-            *asked, **{key: chosen.pop(key) for key in leading.parameters if key in chosen}
-        ).args
+        spoken = leading.bind_partial(*asked, **{key: chosen.pop(key) for key in leading.parameters if key in chosen})
+        lacks = [name for name in leading.parameters if name not in spoken.arguments]
+        lacks += ["inference (\"population\" or \"dataset\")"] if readings and chosen.get("inference") is None else []
+        lacks += ["privacy"] if privacy is None else []
+        lacks += ["ledger (None charges none)"] if ledger is LEFT_OUT else []
+        if len(lacks) > 1 or set(lacks) & set(leading.parameters):
+            listed = " and ".join(filter(None, [", ".join(lacks[:-1]), lacks[-1]]))
+            raise PlanError(f"{verb} needs {listed}; write {verb}({example})")
+        *given, data = leading.bind(*spoken.args, **spoken.kwargs).args
         if readings:
             checked_inference(chosen.get("inference"), f"{verb}(...")
         checked_call(verb, settings, privacy, ledger, chosen, example=example)
@@ -148,7 +154,7 @@ def checked_call(
     *,
     example: str,
 ) -> Guarantee:
-    """What is asked of privacy; refuses a call without privacy or ledger, and settings that it does not have."""
+    """The requested guarantee; refuses a call without privacy or ledger, and settings that it does not have."""
     requested = checked_privacy(privacy)
     checked_ledger(ledger)
     for name in settings:

@@ -1,8 +1,8 @@
-"""A release's file with its results beside it, for readers that are not confide: R, a checker's script, an archive.
+"""A release file with its results in it, for readers other than confide: R, a checker's script, an archive.
 
-A release holds noisy statistics; `infer` makes estimates, intervals and tests of them, by a proof of its own for each method. Who reads the
-file without confide would have to do that again. So the results are written into the same file, outside its body: the release is the same,
-with the same SHA-256, `Release.load` reads it as ever, and anyone can check the results by inferring them again.
+A release holds noisy statistics; `infer` makes estimates, intervals and tests of them, by a separate proof for each method. A reader
+without confide would have to do that again. So the results are written into the same file, outside its body. The release stays the same,
+with the same SHA-256, `Release.load` reads it as before, and anyone can check the results by inferring them again.
 """
 
 from __future__ import annotations
@@ -21,16 +21,37 @@ from confide.errors import PlanError
 
 
 def write_results(release: Release, path: str | Path, alpha: float | None = None) -> Path:
-    """Write the file of a release with its results in it, which R's package `confide` reads; returns its path.
+    """Write a release file with its results in it, for R and other readers.
 
-    alpha: intervals are at level 1 - alpha, .05 when left out. Raises `PlanError` when the file cannot be written.
+    Parameters
+    ----------
+    release : Release
+        The release, which stays the same, with the same release ID.
+    path : str or Path
+        File to write.
+    alpha : float, optional
+        One minus the level of the intervals. By default 0.05.
 
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Raises
+    ------
+    PlanError
+        The file cannot be written.
+
+    Examples
+    --------
     >>> import confide as cf, tempfile
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1)})
     >>> data = cf.read(schema.sample(500, seed=1), schema)
-    >>> release = cf.release(cf.tables.Means("x", inference="population"), data, cf.GDP(1.0), ledger=None)
+    >>> method = cf.tables.Means("x", inference="population")
+    >>> release = cf.release(method, data, cf.GDP(1.0), ledger=None)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     cf.Release.load(cf.results.write_results(release, f"{folder}/release.json")) == release
+    ...     path = cf.results.write_results(release, f"{folder}/release.json")
+    ...     cf.Release.load(path) == release
     True
     """
     target, result = Path(path), infer(release)
@@ -45,7 +66,7 @@ def write_results(release: Release, path: str | Path, alpha: float | None = None
 
 
 def with_results(release: Release, result: Mapping[str, Any]) -> str:
-    """The text of that file, with a result of the release as JSON reads it; what is not finite becomes null."""
+    """The text of that file, with a result of the release as JSON. A number that is not finite becomes null."""
     found = plain(result)
     own = {"by": f"confide {__version__}", "result": found, "sha256": digest(found)}
     return canonical_json({**json.loads(release.to_json()), "results": own}) + "\n"

@@ -1,4 +1,4 @@
-"""Synthetic files with their release: `synthesize` makes them, `refit` reads the intervals that belong to them."""
+"""Synthetic files with their release: `synthesize` writes them, `refit` reads the intervals that belong to them."""
 
 from __future__ import annotations
 
@@ -46,20 +46,64 @@ def synthesize(
     noise: Noise | None = None,
     **settings: Any,
 ) -> SyntheticData:
-    """One release, and a file of synthetic rows on which plain OLS returns its line.
+    """Release a linear regression and write synthetic rows that reproduce it.
 
-    data: what `cf.read` gives, or anything it reads together with a schema; formula: "y ~ a + b"; path: where to write the table (.parquet
-    or .csv) with its sidecar; rows: their number, None for the noisy number of records; files: several, each on a line of its own, for
-    `combine`; generator: "calibrated", or "binagg" (noisy bin means; OLS on them is biased); bounded: keep the response in its bounds (OLS
-    on the file is then off, the sidecar says by how much); settings: those of `confide.synthesis.SyntheticTable`. privacy and ledger have
-    no default.
+    Ordinary least squares on the rows returns the released coefficients. The rows
+    carry no interval: `confide.synthesis.refit` reads it from the release in the
+    sidecar file.
 
-    The rows carry no interval: `cf.synthesis.refit(path)` reads it from the release beside them.
+    Parameters
+    ----------
+    data : Source, table or path
+        Records from `confide.read`, or what it reads together with `schema`.
+    formula : str
+        R-style formula, such as ``"y ~ a + b"``.
+    schema : Schema or path, optional
+        Schema of `data`, where it is not a Source.
+    privacy : Guarantee
+        Cost of the release, such as ``GDP(0.5)``. Required.
+    ledger : Ledger or None
+        Ledger to charge. None releases without accounting. Required.
+    path : str or Path, optional
+        File to write, .parquet or .csv, with its sidecar.
+    rows : int, optional
+        Number of rows. By default the number of records plus noise.
+    files : int, default 1
+        Number of files, each with coefficients drawn separately, for
+        `confide.synthesis.combine_synthetic`.
+    generator : {"calibrated", "binagg"}, default "calibrated"
+        "binagg" draws noisy bin means, and least squares on them is biased.
+    bounded : bool, default False
+        Whether to clip the response to its bounds. Least squares on the rows then
+        differs from the release, by an amount that the sidecar states.
+    noise : Noise, optional
+        Source of noise. Only simulations pass ``SimulatedNoise(seed)``, which
+        protects no one.
+    **settings : optional
+        Further parameters of `confide.synthesis.SyntheticTable`.
 
+    Returns
+    -------
+    SyntheticData
+        ``frame`` with the rows, the release, the status, and ``save(path)``.
+
+    Raises
+    ------
+    BudgetExceeded
+        The cost does not fit the ledger. Nothing was drawn or charged.
+    PlanError
+        The formula, the path or a parameter is invalid. Nothing was charged.
+
+    See Also
+    --------
+    confide.synthesis.refit : Coefficients with intervals, from the sidecar.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> made = synthesize(data, "y ~ x", privacy=cf.GDP(1.0), ledger=None)
+    >>> made = cf.synthesize(data, "y ~ x", privacy=cf.GDP(1.0), ledger=None)
     >>> list(made.frame.columns), made.status
     (['x', 'y'], 'valid')
     """
@@ -120,14 +164,46 @@ def _check_files(files: Any) -> None:
 
 
 def refit(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], formula: str | None = None) -> Estimates:
-    """The regression table that belongs to a synthetic file: that of `least_squares`, from the release in its sidecar, never from the rows.
+    """Read the regression table of a synthetic file, from the release in its sidecar.
 
-    path: a file that `synthesize` or `SyntheticData.save` wrote, or a list of several of one release (then `combine_synthetic`). formula: the one
-    that was released, the default, or one with fewer of its terms, answered as `least_squares` answers it (of numeric terms by point
-    estimates alone). The rows' content is checked against the sidecar.
+    The numbers come from the release, never from the rows. The content of the
+    rows is checked against the sidecar.
 
-    Raises `ReleaseError` when there is no sidecar, or the rows or the sidecar were changed; `PlanError` for a formula that the release
-    does not hold.
+    Parameters
+    ----------
+    path : str, Path or list of them
+        File that `confide.synthesize` or ``SyntheticData.save`` wrote. Several
+        files of one release are combined by `combine_synthetic`.
+    formula : str, optional
+        The released formula (the default), or one with fewer of its terms. With
+        fewer numeric terms there are estimates without intervals.
+
+    Returns
+    -------
+    Estimates
+        Coefficients, standard errors, intervals, tests; status and flags.
+
+    Raises
+    ------
+    ReleaseError
+        There is no sidecar, or the rows or the sidecar were changed.
+    PlanError
+        The release does not hold the formula.
+
+    See Also
+    --------
+    confide.synthesize : Write the file.
+
+    Examples
+    --------
+    >>> import confide as cf, tempfile
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = cf.synthesize(data, "y ~ x", privacy=cf.GDP(1.0), ledger=None,
+    ...                          path=f"{folder}/table.csv")
+    ...     cf.synthesis.refit(f"{folder}/table.csv").params.index.tolist()
+    ['Intercept', 'x']
     """
     if isinstance(path, (list, tuple)) and len(path) != 1:
         return combine_synthetic(path, formula)
@@ -173,7 +249,7 @@ def _unusable(message: str) -> ReleaseError:
 
 
 def _question(release: Release, released: str, formula: str | None) -> ResultOptions | None:
-    """The question that a formula asks of a release; None for the released one."""
+    """The options that a formula asks of a release; None for the released formula."""
     if formula is None or formula == released:
         return None
     schema = release.plan.declared
@@ -203,18 +279,67 @@ def _bounds_for(release: Release, formula: str) -> dict[str, Any] | None:
 
 
 def combine_synthetic(paths: Sequence[str | os.PathLike[str]], formula: str | None = None) -> Estimates:
-    """Several files of one release combined: OLS on each, and the spread between them.
+    """Combine least squares on several synthetic files of one release.
 
-    File j lies on a line theta_j drawn from N(theta, V), V the covariance of the released line (sampling and privacy noise), and OLS on
-    it returns theta_j exactly. So the mean q of the m solutions is N(theta, V/m) around the released line, their covariance b estimates
-    V, and q - beta has the covariance (1 + 1/m) V. V itself is known with d degrees of freedom, so that b has about 1/(1/(m-1) + 1/d) of
-    them: intervals q +- (t sqrt((1 + 1/m) b_jj) + the bound on the bias that the table of the release states). The rule for fully
-    synthetic data of Raghunathan, Reiter and Rubin 2003, (1 + 1/m) b - u with u the mean of the variances that OLS states, takes away the
-    sampling of rows around theta_j; these files have none, so nothing is to be taken away. The table of `refit(paths[0])` comes from the
-    same release, with narrower intervals: this one is for checking what users of the files alone can do.
+    This shows what users of the files alone can do. `refit` on one file has
+    narrower intervals, because it uses the release.
 
-    Raises `PlanError` for fewer than two files or files of different releases, `NoResult` when the release has no valid covariance to
-    draw lines from, and what `refit` raises.
+    Parameters
+    ----------
+    paths : sequence of str or Path
+        At least two files of one release.
+    formula : str, optional
+        The released formula, which is the default.
+
+    Returns
+    -------
+    Estimates
+        Means of the coefficients over the files, with intervals.
+
+    Raises
+    ------
+    PlanError
+        There are fewer than two files, or files of different releases.
+    NoResult
+        The release has no valid covariance to draw coefficients from.
+    ReleaseError
+        A sidecar is missing, or the rows or the sidecar were changed.
+
+    See Also
+    --------
+    refit : Coefficients from the release.
+
+    Notes
+    -----
+    File j has coefficients theta_j drawn from N(theta, V), with V the covariance
+    of the released coefficients (sampling and privacy noise). Least squares on it
+    returns theta_j exactly. So the mean q of the m solutions is N(theta, V/m)
+    around the released coefficients. Their covariance b estimates V, and q - beta
+    has the covariance (1 + 1/m) V. Because V is known with d degrees of freedom,
+    b has about 1/(1/(m-1) + 1/d) of them. Intervals are
+    q +- (t sqrt((1 + 1/m) b_jj) + the bound on the bias that the release states).
+
+    The rule for fully synthetic data of Raghunathan, Reiter and Rubin is
+    (1 + 1/m) b - u, with u the mean of the variances that least squares states.
+    It subtracts the sampling of rows around theta_j. These files have none, so
+    nothing is subtracted.
+
+    References
+    ----------
+    Raghunathan, Reiter and Rubin (2003), Multiple imputation for statistical
+    disclosure limitation, JOS 19.
+
+    Examples
+    --------
+    >>> import confide as cf, tempfile
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = cf.synthesize(data, "y ~ x", privacy=cf.GDP(1.0), ledger=None,
+    ...                          files=3, path=f"{folder}/table.csv")
+    ...     paths = sorted(Path(folder).glob("*.csv"))
+    ...     cf.synthesis.combine_synthetic(paths).params.index.tolist()
+    ['Intercept', 'x']
     """
     if len(paths) < 2:
         raise PlanError(
@@ -286,7 +411,7 @@ def _combined(found: Sequence[Synthetic], result: Estimates) -> Estimates:
 
 
 def _stated_variances(found: Sequence[Synthetic], design: ModelMatrix, each: Any) -> Any:
-    """The mean over the files of the variances that OLS states on the rows, which are too small for any use but this comparison."""
+    """The mean over the files of the variances that least squares states on the rows; they are too small for any other use."""
     total = np.zeros(len(design.names))
     for one, solution in zip(found, each, strict=True):
         matrix = design.matrix(one.frame)

@@ -1,9 +1,8 @@
-"""`cf.tests`: tests of hypotheses on private records, in one call each, under the names of scipy.stats.
+"""`cf.tests`: tests of hypotheses with differential privacy, in one call each, under the names of scipy.stats.
 
-Each is a question to a release: a t test to means, a chi-square test to counts. Whoever has such a release already asks it directly,
-`table.test("independence", "smoker", "region")`, and pays nothing more. All of them are about the population that the records are a
-sample of; their p-values account for sampling and privacy noise. `settings` are those of the method behind a test: where="age >= 65", and
-weights="w" and term_bounds for tests of means.
+Each test uses one release: a t-test uses means, a chi-square test counts. A release of that kind answers the test as well, at no further
+cost: `table.test("independence", "smoker", "region")`. All tests are about the population that the records are a sample of, and their
+p-values account for sampling and privacy noise. Each call also takes the parameters of its method, such as where="age >= 65".
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from dataclasses import replace
 from inspect import Parameter, signature
 from typing import Any
 
+from confide import _docs
 from confide._helpers import near_match
 from confide.ask.one_call import LEFT_OUT, OneCall, answered, call_signature, checked_call, one_call
 from confide.core import MenuEntry, Plan, Source, parameters_of
@@ -57,7 +57,7 @@ _POPULATION = "population"
 
 
 def _asked(verb: str, formula: str, data: Source, call: dict[str, Any], **given: Any) -> HypothesisTests:
-    """The answer to a test from one release. call: privacy and what every call takes, and settings of the method; given: the test's own."""
+    """Answer a test from one release. call: what every call takes, and the method's parameters; given: the test's own."""
     method, settings = METHODS[verb], dict(call)
     privacy, ledger = settings.pop("privacy", None), settings.pop("ledger", LEFT_OUT)
     noise, n = settings.pop("noise", None), settings.pop("n", None)
@@ -130,6 +130,25 @@ MENU: Mapping[str, MenuEntry] = {
 }
 
 
+_OUTCOME = {
+    "Returns": (
+        "HypothesisTests\n    Statistic, degrees of freedom, p-value, and the estimate where there is one.\n"
+        "    The release is not kept: use `confide.release` and `table.test` when you\n"
+        "    need the file to publish or to verify."
+    ),
+    "Raises": (
+        "BudgetExceeded\n    The cost does not fit the ledger. Nothing was drawn or charged.\n"
+        "PlanError\n    The formula or a parameter is invalid. Nothing was charged."
+    ),
+}
+_UNWEIGHTED = """
+Parameters
+----------
+weights : None
+    Not available: the null distribution needs records of equal weight.
+"""
+
+
 def _shown(ask: Callable[..., HypothesisTests]) -> OneCall[HypothesisTests]:
     """The same call; help shows the test's own arguments, those of every call, and the settings of the method behind it."""
     own = signature(ask).parameters.values()
@@ -137,12 +156,15 @@ def _shown(ask: Callable[..., HypothesisTests]) -> OneCall[HypothesisTests]:
     given = {one.name: one.default for one in own if one.kind is Parameter.KEYWORD_ONLY}
     kind = METHODS[ask.__name__]
     settings = {name: getattr(kind, name, None) for name in parameters_of(kind) if name not in ("formula", "inference")}
-    ask.__signature__ = call_signature(first, {**given, **settings}, "HypothesisTests")  # type: ignore[attr-defined]
+    shown = call_signature(first, {**given, **settings}, "HypothesisTests")
+    ask.__signature__ = shown  # type: ignore[attr-defined]
+    others = (kind.__doc__, None if kind is Means else _UNWEIGHTED)
+    ask.__doc__ = _docs.completed(ask.__doc__, shown.parameters, others, _OUTCOME)
     return ask
 
 
 def method_of_test(name: str, formula: str, settings: Mapping[str, Any]) -> Any:
-    """The method behind a test, from the formula of its release; `PlanError` for settings under which its null law does not hold."""
+    """The method behind a test, from the formula of its release; `PlanError` for settings under which its null law is wrong."""
     check_weights(name, settings)
     kind = METHODS[name]
     own = {"inference": _POPULATION} if kind in POPULATION_TESTS else {}
@@ -157,8 +179,8 @@ def check_weights(name: str, settings: Mapping[str, Any]) -> None:
     """Refuse weights under which the null law of a test does not hold."""
     if METHODS[name] is not Means and settings.get("weights") is not None:
         raise PlanError(
-            f"the null law of {name} is of records that count alike, and weights make another one; leave weights out, or ask for "
-            "cf.tables.shares(..., weights=...) with intervals and differences; ttest_ind, ttest_rel and f_oneway take weights"
+            f"{name} tests records that count alike, and weights change its null law; leave weights out, or ask for "
+            "cf.tables.shares(..., weights=...) with intervals and differences. ttest_ind, ttest_rel and f_oneway take weights"
         )
 
 
@@ -182,7 +204,7 @@ def check_groups(name: str, method: Any, schema: Schema) -> None:
 
 
 def _check_records(method: Any, schema: Schema) -> None:
-    """Refuse a sample of a design, and units that count in several levels or by weight: the table of such a release answers no test."""
+    """Refuse a sample of a design, and units that count in several levels or by weight: the table of their release answers no test."""
     design = design_of(schema)
     if design is not None:
         raise PlanError(no_tests(design))
@@ -192,9 +214,33 @@ def _check_records(method: Any, schema: Schema) -> None:
 
 
 def asked_of(name: str, formula: str, **given: Any) -> tuple[str, Callable[[Any], HypothesisTests]]:
-    """(the formula of the release, the question to its table) of a test by name; `PlanError` before anything is spent.
+    """Name the release that a test needs, and how its table answers the test.
 
-    given: p, level, alternative (binomtest), f_exp (chisquare), scores, level (trend), given (chi2_contingency).
+    Parameters
+    ----------
+    name : str
+        Name of the test, such as ``"ttest_ind"``.
+    formula : str
+        Formula of the test, such as ``"income ~ sex"``.
+    **given : optional
+        The test's own arguments: ``p``, ``level``, ``alternative``, ``f_exp``,
+        ``scores`` or ``given``.
+
+    Returns
+    -------
+    tuple of (str, callable)
+        Formula of the release, and a function from its table to the test.
+
+    Raises
+    ------
+    PlanError
+        The formula does not fit the test. Nothing was charged.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> cf.tests.asked_of("ttest_ind", "income ~ sex")[0]
+    'income ~ 0 + sex'
     """
     if name in ("ttest_ind", "f_oneway"):
         outcome, group = _sides(name, formula)
@@ -232,15 +278,48 @@ def plan(
     settings: Mapping[str, Any] | None = None,
     **given: Any,
 ) -> Plan:
-    """The plan of a test by name, with its power: at n records, public by the caller's word, and under an effect (Cohen's d, f, w or r).
+    """Plan a test by name, with its power, without touching the records.
 
-    given: the test's own arguments, as in its call; settings: of the method behind it. `PlanError` for what cannot be planned.
+    Parameters
+    ----------
+    name : str
+        Name of the test, such as ``"ttest_ind"``.
+    formula : str
+        Formula of the test, such as ``"income ~ sex"``.
+    schema : Schema
+        Public description of the data.
+    privacy : Guarantee, optional
+        Cost of the release, such as ``GDP(0.5)``. May be left out with `ledger`.
+    n : int, optional
+        Number of records for the forecast. It is public by your word.
+    effect : float, optional
+        Effect whose power is printed: Cohen's d, f or w, or a correlation r.
+    ledger : Ledger, optional
+        Ledger whose budget and neighboring relation the plan is made for.
+    settings : mapping of str to object, optional
+        Parameters of the method behind the test, such as ``{"where": "age > 65"}``.
+    **given : optional
+        The test's own arguments, such as ``p=0.2`` of binomtest.
 
+    Returns
+    -------
+    Plan
+        Plan of the release, with the power of the test among its notes.
+
+    Raises
+    ------
+    PlanError
+        The test does not exist, or cannot be planned from public facts.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "income": cf.Numeric(0, 100)})
-    >>> plan = cf.tests.plan("ttest_ind", "income ~ sex", schema, cf.GDP(1.0), n=2_000, effect=0.2)
-    >>> plan.notes[-1].partition(":")[0]
-    'power of ttest_ind (5 %) at 2,000 records'
+    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]),
+    ...                     "income": cf.Numeric(0, 100)})
+    >>> plan = cf.tests.plan("ttest_ind", "income ~ sex", schema, cf.GDP(1.0),
+    ...                      n=2_000, effect=0.2)
+    >>> plan.notes[-1].partition(" at ")[2].partition(":")[0]
+    '2,000 records'
     """
     from confide import engine  # here, because the gate is slow to load
 
@@ -289,12 +368,38 @@ def _sides(verb: str, formula: str) -> tuple[str, str]:
 
 @_shown
 def ttest_ind(formula: str, data: Source, **call: Any) -> HypothesisTests:
-    """Whether two groups have equal means, of unequal variances (Welch's): "income ~ sex". For skewed columns `mannwhitneyu` sees more.
+    """Test whether two groups have equal means, by Welch's t-test.
 
+    Variances may differ. For skewed columns `mannwhitneyu` has more power.
+
+    Parameters
+    ----------
+    formula : str
+        Numeric column and two groups, such as ``"income ~ sex"`` or
+        ``"income ~ cut(age, 40)"``.
+
+    See Also
+    --------
+    f_oneway : Several groups.
+    mannwhitneyu : The same question by ranks.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation. The release is that of `Means`.
+
+    References
+    ----------
+    Welch (1947), The generalization of Student's problem when several different
+    population variances are involved, Biometrika 34.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "income": cf.Numeric(0, 100)})
+    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]),
+    ...                     "income": cf.Numeric(0, 100)})
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
-    >>> cf.tests.ttest_ind("income ~ sex", data, privacy=cf.GDP(1.0), ledger=None).names
+    >>> cf.tests.ttest_ind("income ~ sex", data, privacy=cf.GDP(1.0),
+    ...                    ledger=None).names
     ('income by sex: f - m',)
     """
     return _asked("ttest_ind", formula, data, call)
@@ -302,12 +407,29 @@ def ttest_ind(formula: str, data: Source, **call: Any) -> HypothesisTests:
 
 @_shown
 def ttest_rel(formula: str, data: Source, **call: Any) -> HypothesisTests:
-    """Whether the mean difference of two columns is zero: "after - before", with public bounds by interval arithmetic.
+    """Test whether the mean difference of two columns is zero, by a paired t-test.
 
+    Parameters
+    ----------
+    formula : str
+        Difference of two columns, such as ``"after - before"``. Its public bounds
+        follow from those of the columns.
+
+    See Also
+    --------
+    wilcoxon : The same question by ranks.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation. The release is that of `Means`.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"before": cf.Numeric(0, 10), "after": cf.Numeric(0, 10)})
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
-    >>> cf.tests.ttest_rel("after - before", data, privacy=cf.GDP(1.0), ledger=None).status
+    >>> cf.tests.ttest_rel("after - before", data, privacy=cf.GDP(1.0),
+    ...                    ledger=None).status
     'valid'
     """
     return _asked("ttest_rel", formula, data, call)
@@ -315,12 +437,37 @@ def ttest_rel(formula: str, data: Source, **call: Any) -> HypothesisTests:
 
 @_shown
 def f_oneway(formula: str, data: Source, **call: Any) -> HypothesisTests:
-    """Whether several groups have equal means, of unequal variances: "income ~ region". For skewed columns `kruskal` sees more.
+    """Test whether several groups have equal means, by Welch's F test.
 
+    Variances may differ. For skewed columns `kruskal` has more power.
+
+    Parameters
+    ----------
+    formula : str
+        Numeric column and groups, such as ``"income ~ region"``.
+
+    See Also
+    --------
+    ttest_ind : Two groups.
+    kruskal : The same question by ranks.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation. The release is that of `Means`.
+
+    References
+    ----------
+    Welch (1951), On the comparison of several mean values: an alternative
+    approach, Biometrika 38.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S", "W"]), "income": cf.Numeric(0, 100)})
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S", "W"]),
+    ...                     "income": cf.Numeric(0, 100)})
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
-    >>> cf.tests.f_oneway("income ~ region", data, privacy=cf.GDP(1.0), ledger=None).df.tolist()
+    >>> cf.tests.f_oneway("income ~ region", data, privacy=cf.GDP(1.0),
+    ...                   ledger=None).df.tolist()
     [2.0]
     """
     return _asked("f_oneway", formula, data, call)
@@ -334,12 +481,35 @@ def chi2_contingency(
     given: str | Sequence[str] | None = None,
     **call: Any,
 ) -> HypothesisTests:
-    """Whether two attributes are independent: "smoker * region"; given: within each level of others, whose statistics add up.
+    """Test whether two columns are independent, by a chi-square test.
 
+    The null distribution includes the privacy noise.
+
+    Parameters
+    ----------
+    formula : str
+        Two categorical columns, such as ``"smoker * region"``.
+    given : str or sequence of str, optional
+        Columns within whose levels independence is tested. The statistics of the
+        levels add up.
+
+    See Also
+    --------
+    chisquare : Shares of one column.
+    trend : An ordered second column.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation. The release is that of `Counts`.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"a": cf.Categorical(["x", "y"]), "b": cf.Categorical(["u", "v", "w"])})
+    >>> schema = cf.Schema({"a": cf.Categorical(["x", "y"]),
+    ...                     "b": cf.Categorical(["u", "v", "w"])})
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
-    >>> cf.tests.chi2_contingency("a * b", data, privacy=cf.GDP(1.0), ledger=None).df.tolist()
+    >>> cf.tests.chi2_contingency("a * b", data, privacy=cf.GDP(1.0),
+    ...                           ledger=None).df.tolist()
     [2.0]
     """
     return _asked("chi2_contingency", formula, data, call, given=given)
@@ -353,12 +523,33 @@ def chisquare(
     f_exp: Any = None,
     **call: Any,
 ) -> HypothesisTests:
-    """Whether the levels of an attribute have public shares f_exp, in their order or by name; equal ones when left out.
+    """Test whether the levels of a column have given shares, by a chi-square test.
 
+    The null distribution includes the privacy noise.
+
+    Parameters
+    ----------
+    attribute : str
+        Categorical column.
+    f_exp : sequence of float or mapping of str to float, optional
+        Public shares, in the order of the levels or by name. By default the
+        shares are equal.
+
+    See Also
+    --------
+    binomtest : The share of one level.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation. The release is that of `Counts`.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"a": cf.Categorical(["x", "y", "z"])})
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
-    >>> cf.tests.chisquare("a", data, f_exp=[0.5, 0.25, 0.25], privacy=cf.GDP(1.0), ledger=None).df.tolist()
+    >>> cf.tests.chisquare("a", data, f_exp=[0.5, 0.25, 0.25],
+    ...                    privacy=cf.GDP(1.0), ledger=None).df.tolist()
     [2.0]
     """
     return _asked("chisquare", attribute, data, call, f_exp=f_exp)
@@ -374,12 +565,37 @@ def binomtest(
     alternative: str = "two-sided",
     **call: Any,
 ) -> HypothesisTests:
-    """Whether the share of a level (the last one when left out) is p. Exact under "substitute" with n given and no record left out.
+    """Test whether the share of one level is p.
 
+    The test is exact under substitution, with `n` given and no record excluded.
+
+    Parameters
+    ----------
+    attribute : str
+        Categorical column.
+    p : float, default 0.5
+        Share under the null hypothesis.
+    level : str, optional
+        Level whose share is tested. By default the last one.
+    alternative : {"two-sided", "less", "greater"}, default "two-sided"
+        Alternative hypothesis.
+
+    See Also
+    --------
+    chisquare : The shares of all levels.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation. The release is that of `Counts`.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"smoker": cf.Categorical(["no", "yes"], on_missing="no")})
     >>> data = cf.read(schema.sample(400, seed=1), schema)
-    >>> found = cf.tests.binomtest("smoker", data, privacy=cf.GDP(1.0, relation="substitute"), ledger=None, n=400)
+    >>> found = cf.tests.binomtest(
+    ...     "smoker", data, privacy=cf.GDP(1.0, relation="substitute"),
+    ...     ledger=None, n=400)
     >>> found.null
     'exact: binomial and noise'
     """
@@ -395,12 +611,38 @@ def trend(
     level: str | None = None,
     **call: Any,
 ) -> HypothesisTests:
-    """Whether the share of a level of the outcome changes with a dose: "case ~ dose", scores of the doses 0, 1, 2, ... when left out.
+    """Test whether the share of an outcome changes with an ordered dose.
 
+    Parameters
+    ----------
+    formula : str
+        Outcome and dose, such as ``"case ~ dose"``, both categorical.
+    scores : sequence of float, optional
+        Scores of the doses. By default 0, 1, 2, and so on.
+    level : str, optional
+        Level of the outcome whose share is tested. By default the last one.
+
+    See Also
+    --------
+    chi2_contingency : A dose without an order.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation. The release is that of `Counts`.
+
+    References
+    ----------
+    Armitage (1955), Tests for linear trends in proportions and frequencies,
+    Biometrics 11.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"case": cf.Categorical(["no", "yes"]), "dose": cf.Categorical(["low", "mid", "high"])})
+    >>> schema = cf.Schema({"case": cf.Categorical(["no", "yes"]),
+    ...                     "dose": cf.Categorical(["low", "mid", "high"])})
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
-    >>> cf.tests.trend("case ~ dose", data, privacy=cf.GDP(1.0), ledger=None).statistic
+    >>> cf.tests.trend("case ~ dose", data, privacy=cf.GDP(1.0),
+    ...                ledger=None).statistic
     'z'
     """
     return _asked("trend", formula, data, call, scores=scores, level=level)
@@ -427,20 +669,43 @@ _KINDS = {"chi2_contingency": "independence", "chisquare": "fit", "binomtest": "
 
 
 def ask_release(table: Any, name: str, formula: str, **given: Any) -> HypothesisTests:
-    """The answer of a table of counts, shares or means to a test, of the columns that it holds.
+    """Answer a test from a table of counts, shares or means, at no further cost.
 
-    given: p, level, f_exp, as in the test's own call. Raises `PlanError` for a test that the table does not answer.
+    Parameters
+    ----------
+    table : CountTable, ShareTable or MeanTable
+        Result of a release.
+    name : str
+        Name of the test, such as ``"ttest_ind"``.
+    formula : str
+        Formula of the test, with columns that the table holds.
+    **given : optional
+        The test's own arguments, such as ``p`` and ``level`` of binomtest.
 
+    Returns
+    -------
+    HypothesisTests
+        Statistic, degrees of freedom and p-value.
+
+    Raises
+    ------
+    PlanError
+        The table does not answer the test.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "wage": cf.Numeric(0, 90)})
+    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"]),
+    ...                     "wage": cf.Numeric(0, 90)})
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
-    >>> table = cf.tables.means("wage ~ sex", data, inference="population", privacy=cf.GDP(1.0), ledger=None)
+    >>> table = cf.tables.means("wage ~ sex", data, inference="population",
+    ...                         privacy=cf.GDP(1.0), ledger=None)
     >>> ask_release(table, "ttest_ind", "wage ~ sex").names
     ('wage by sex: f - m',)
     """
     holds = METHODS[name]
     if table.kind not in POPULATION_TESTS.get(holds, ()):
-        other = f"of {holds.name}" if holds in POPULATION_TESTS else f"of its own, which confide test {name} asks for"
+        other = f"of {holds.name}" if holds in POPULATION_TESTS else f"that confide test {name} asks for"
         raise PlanError(f"{name} is a question to a release {other}, and this is a table of {table.kind}")
     asked_of(name, formula, **given)  # refuses what is no formula of this test
     left, *rest = sides(formula)
@@ -461,7 +726,7 @@ def ask_release(table: Any, name: str, formula: str, **given: Any) -> Hypothesis
 
 
 def _known(text: str, names: Collection[str]) -> str:
-    """The name that is meant, however it is spaced; the text itself where there is none, which the table then refuses."""
+    """The name that is meant, whatever its spaces; the text itself where there is none, which the table then refuses."""
     if (named := column_named(text, tuple(names))) in names:
         return named
     plain = text.replace("`", "").replace(" ", "")

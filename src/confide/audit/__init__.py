@@ -5,7 +5,7 @@
 | Is a sensitivity right? | `falsify_sensitivity`, `falsify_safety_bound` |
 | What does a mechanism spend at least, by its runs? | `epsilon_lower_bound`, `mu_lower_bound`, `trade_off_band` |
 | And by the known law of its noise, exactly? | `audit_law`, `audit_exponential`, `audit_probabilities` |
-| Is the noise what it is said to be? | `noise_scale_test` |
+| Does the noise follow the stated distribution? | `noise_scale_test` |
 | And by a single run? | `one_run_audit` |
 | Does a method release anything but its declared statistics? | `replay` |
 | All of it, for a method | `audit` |

@@ -1,12 +1,12 @@
 """Audit a whole method: one table with a row per spend and attack, under every relation that the method has a guarantee for.
 
-Neighbours are built from the schema: the method's own worst pairs, records on which its maps are largest (found by climbing), corners
-and hostile records, in empty, small and lopsided company. On each pair the release is recorded and replayed, which measures
-the exact integers behind every statistic; from the worst pair follow
+Neighbors are built from the schema: the method's own worst pairs, records on which its maps are largest (found by
+climbing), corners and hostile records. Their company is empty, small or unbalanced. On each pair the release is
+recorded and replayed, which measures the exact integers behind every statistic; from the worst pair follow
 
 - an exact row: what the pair really spends at the noise that the meter asked for, in Fractions;
-- a sampled row: the shipped sampler at exactly that scale, drawn many times on both neighbours, and told apart by the likelihood
-  ratio of the ideal law; its lower bound comes with a confidence and knows nothing of any proof;
+- a sampled row: the shipped sampler at exactly that scale, drawn many times on both neighbors, and told apart by
+  the likelihood ratio of the ideal law. Its lower bound comes with a confidence and knows nothing of any proof;
 - rows for an opaque release: the release itself, run many times on both (`confide.audit.replay.opaque`), and the lattice of its noise;
 - a row for the release as a whole, and one for record and replay.
 
@@ -80,7 +80,7 @@ def _in_kind(moved: Moved, kind: Any) -> Fraction:
 
 @dataclass
 class Session:
-    """A method, the columns of its practice records, and how hard to try; `table` runs it."""
+    """A method, the columns of its test data, and how hard to try; `table` runs it."""
 
     method: Any
     schema: Schema
@@ -94,7 +94,7 @@ class Session:
     steps: int = 1
 
     def table(self, relation: str | None) -> Audit:
-        """All rows, under one relation or all that the method has; code on blocks runs here, on practice records."""
+        """All rows, under one relation or all that the method has; code on blocks runs here, on test data."""
         with in_place():
             return self._table(relation)
 
@@ -190,7 +190,7 @@ class Session:
         yield from self._lattice(leaf, plan)
 
     def _lattice(self, leaf: OpaqueRelease, plan: Plan) -> Iterator[Finding]:
-        """A question of its own: a release may hide well and still show the lattice of its noise, and the other way round."""
+        """A separate question: a release may hide well and still show the lattice of its noise, and the other way round."""
         from confide.sources import read
 
         source = read(self.schema.sample(neighbors.COMPANY, 1), self.schema)
@@ -296,7 +296,7 @@ def _number(kind: Any, cost: Fraction) -> float:
 
 
 def _likelihood_ratio(moved: Sequence[Moved], noise: Any) -> Callable[[int, int], Any]:
-    """(which, runs) -> the log-likelihood ratio of the ideal laws at runs of the shipped sampler, on data (0) or neighbour (1).
+    """(which, runs) -> the log-likelihood ratio of the ideal laws at runs of the shipped sampler, on data (0) or neighbor (1).
 
     Entries that do not differ have ratio 1, and are not drawn.
     """
@@ -347,18 +347,20 @@ def audit(
     vectorised: bool = False,
     wrap: Callable[[Any], Any] | None = None,
 ) -> Audit:
-    """Try to break a method, or any function that adds its own noise. Returns a table of findings with a `verdict`.
+    """Audit a method, or any function that adds its own noise. Returns a table of findings with a `verdict`.
 
-    A method (plan, release, infer): schema: the columns of the practice records; left out, every name in its text
-    parameters is `Numeric(0.5, 2.5)`. privacy: what each release may cost; left out, `usual_request`. relation: one of its relations;
-    None audits all. wrap: puts another sampler in place of the seeded one, `wrap(noise) -> noise`, to test it.
+    A method (plan, release, infer): schema: the columns of the test data; left out, every name in its text parameters
+    is `Numeric(0.5, 2.5)`. `privacy`: what each release may cost; left out, `usual_request`. `relation`: one of its
+    relations; None audits all. `wrap`: puts another sampler instead of the seeded one, `wrap(noise) -> noise`, to
+    test it.
 
-    A function: data, neighbour: two neighbouring inputs; claim: what it promises, a guarantee or a curve; delta, vectorised: as
+    A function: data, `neighbour`: two neighboring inputs; claim: what it promises, a guarantee or a curve; delta, `vectorised`: as
     `epsilon_lower_bound`. A claim in GDP or ZCDP bounds mu, one in PureDP or ApproxDP epsilon, no claim both.
 
-    runs: draws of each sampled row on each neighbour, 0 for none; of an opaque release, which runs as a whole, at most 1,000.
-    confidence: probability that no sampled row of a table whose claims all hold is called violated. progress: called as
-    progress(done, of, what). seed: simulated noise that repeats, for tests; None draws from the shipped secure source.
+    `runs`: draws of each sampled row on each neighbor, 0 for none; of an opaque release, which runs as a whole, at
+    most 1,000. `confidence`: probability that no sampled row of a table whose claims all hold is called violated.
+    `progress`: called as progress(done, of, what). `seed`: simulated noise that repeats, for tests; None draws from
+    the shipped secure source.
 
     Nothing is charged and no record is read: data are made from the schema. Errors: PrivacyError for parameters out of range.
 

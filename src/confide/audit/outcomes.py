@@ -1,8 +1,8 @@
 """Whatever a mechanism returns or raises, as something a test can read: a key (what kind of outcome) and numbers.
 
-The key of an outcome holds everything that is not a finite number: types, dtypes, shapes, dict keys, texts, None, the places of NaN,
-infinities and negative zeros, and the class and message of an exception. A mechanism whose outcomes differ in any of
-these between neighbours leaks, and the key is where that shows.
+The key of an outcome has everything that is not a finite number: types, dtypes, shapes, dict keys, texts, None, the
+class and message of an exception. It also has the places of NaN, infinities and negative zeros. A mechanism whose
+outcomes differ in any of these between neighbors leaks, and the key is where that shows.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ BLOCK = 50_000  # runs of a vectorised mechanism per call: 20 MB for fifty numbe
 
 @dataclass(frozen=True)
 class Outcomes:
-    """n outcomes. fine, coarse: int64 keys (n,), with and without texts; width: how many finite numbers each has, (n,); numbers: (m, k)
-    of the rows `rows`, the outcomes of the commonest width k.
+    """n outcomes. `fine`, `coarse`: int64 keys (n,), with and without texts. `width`: how many finite numbers each has,
+    (n,); numbers: (m, k) of the rows `rows`, the outcomes of the commonest width k.
     """
 
     fine: IntArray
@@ -73,9 +73,9 @@ def join(parts: list[Outcomes]) -> Outcomes:
 
 
 def draw(mechanism: Mechanism, data: Any, runs: int, *, vectorised: bool) -> Any:
-    """`runs` raw outcomes: a list, or what the vectorised mechanism returned.
+    """`runs` raw outcomes: a list, or what the vectorized mechanism returned.
 
-    An exception is an outcome of its run. A vectorised call that raises is made again run by run, because one exception says
+    An exception is an outcome of its run. A vectorized call that raises is made again run by run, because one exception says
     nothing about how the other runs would have ended.
     """
     if vectorised:
@@ -131,7 +131,7 @@ def _numeric(array: NDArray[Any]) -> bool:
 def _check(array: NDArray[Any], runs: int) -> None:
     if array.ndim == 0 or len(array) != runs:
         raise PrivacyError(
-            f"a vectorised mechanism must return one outcome per run, first axis {runs}, got shape {array.shape}; "
+            f"a mechanism that makes all runs at once must return one outcome per run, first axis {runs}, got shape {array.shape}; "
             "write mechanism(data, runs) -> array (runs, ...), or leave vectorised=False"
         )
 

@@ -4,10 +4,10 @@ Three words. "violated": an attack refutes the claim. "holds": attacks that coul
 no attack could have, and `note` says why. A spend of a plan holds where every question that was put to it holds; an audit holds where
 every spend does. One refuted claim makes the whole "violated"; else one untested spend makes it "untested".
 
-Every claim, whatever its type, is tested as a trade-off curve f: a mechanism that keeps the claim lets no test on two
-neighbours have a false-alarm rate alpha and a miss rate beta with beta < f(alpha). A sampled audit knows both rates up to
-one-sided bounds; it says "violated" only when the whole region below these bounds lies under f, so that it is wrong about a
-mechanism that keeps its claim with probability at most 1 - confidence.
+Every claim, whatever its type, is tested as a trade-off curve f. A mechanism that keeps the claim lets no test on two
+neighbors have a false-alarm rate alpha and a miss rate beta with beta < f(alpha). A sampled audit knows both rates up
+to one-sided bounds. It says "violated" only when the whole region below these bounds lies under f. So it is wrong
+about a mechanism that keeps its claim with probability at most 1 - confidence.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ VERDICTS = ("holds", "violated", "untested")
 class Finding:
     """The answer to one question that was put to a mechanism.
 
-    name: what was audited. quantity: what `lower_bound` counts ("epsilon", "mu", "ratio", "gap"). claim: a guarantee, a curve, a
-    number of `quantity`, or None. lower_bound: what the mechanism spends at least. verdict: "holds" when nothing was
-    found against the claim, "violated" when it is refuted, "untested" where nothing was asked (why, says the note). confidence: 1 - the
-    probability of "violated" (or of a lower bound above the truth) for a mechanism that keeps its claim; 1.0 for exact
-    audits. draws: runs of the mechanism, both neighbours together; 0 for exact audits. attack: how the neighbours were told
-    apart. delta: the additive part at which an epsilon was bounded. alpha, beta: upper bounds on the false-alarm and the miss rate of the
-    test. note: assumptions of the bound, in plain words.
+    `name`: what was audited. `quantity`: what `lower_bound` counts ("epsilon", "mu", "ratio", "gap"). `claim`: a
+    guarantee, a curve, a number of `quantity`, or None. `lower_bound`: what the mechanism spends at least. `verdict`:
+    "holds" when nothing was found against the claim, "violated" when it is refuted, "untested" where nothing was
+    asked (why, says the note). `confidence`: 1 - the probability of "violated" (or of a lower bound above the truth)
+    for a mechanism that keeps its claim; 1.0 for exact audits. `draws`: runs of the mechanism, both neighbors
+    together; 0 for exact audits. `attack`: how the neighbors were told apart. `delta`: the additive part at which an
+    epsilon was bounded. `alpha`, `beta`: upper bounds on the false-alarm and the miss rate of the test. `note`:
+    assumptions of the bound, in plain words.
 
     Errors: PrivacyError for a verdict that is none of the three, or a confidence outside (0, 1].
 
@@ -280,9 +281,10 @@ def said(claim: Any) -> str:
 def curve_of(claim: Any, *, quantity: str = "mu", delta: float = 0.0) -> Curve:
     """The trade-off curve f that a claim promises: the least miss rate of any test at a false-alarm rate alpha in [0, 1].
 
-    claim: a guarantee (GDP, PureDP, ApproxDP, ZCDP and every other with `detection_limit`), a curve or anything that holds one (an
-    `f` or a `curve` with an `f`), or a number, read as mu or as epsilon (with `delta`) as `quantity` says. Errors: PrivacyError
-    for anything else. Source: Dong, Roth, Su 2022, section 2; Kairouz, Oh, Viswanath 2015.
+    `claim`: a guarantee (GDP, PureDP, ApproxDP, ZCDP and every other with `detection_limit`), a curve or anything
+    that holds one (an `f` or a `curve` with an `f`), or a number, read as mu or as epsilon (with `delta`) as
+    `quantity` says. Errors: PrivacyError for anything else. Source: Dong, Roth, Su 2022, section 2; Kairouz, Oh,
+    Viswanath 2015.
 
     >>> round(curve_of(GDP(1.0))(0.05), 4), round(curve_of(1.0, quantity="epsilon")(0.0), 4)
     (0.7405, 1.0)
@@ -306,13 +308,13 @@ def curve_of(claim: Any, *, quantity: str = "mu", delta: float = 0.0) -> Curve:
 
 
 def trade_off_of(claim: Any) -> Callable[[Any], Any] | None:
-    """f of a claim that is a curve, or anybody's object with such a function; None of any other."""
+    """f of a claim that is a curve, or of another object with a function f; None of any other."""
     f = claim.curve.f if isinstance(claim, TradeOff) else getattr(claim, "f", None)
     return f if callable(f) else None
 
 
 def relation_of(claim: Any) -> str | None:
-    """Whose neighbours a claim is about; None where it leaves that open, as a curve or a number does."""
+    """Whose neighbors a claim is about; None where it leaves that open, as a curve or a number does."""
     return claim.relation if isinstance(claim, Statement) else None
 
 
@@ -324,7 +326,7 @@ def _limit(limit: Callable[[float], float], alpha: float) -> float:
 
 
 def below_curve(alpha: float, beta: float, f: Curve) -> bool:
-    """Whether every point (a, b) with a <= alpha, b <= beta lies below f, in either direction of the pair of neighbours.
+    """Whether every point (a, b) with a <= alpha, b <= beta lies below f, in either direction of the pair of neighbors.
 
     f does not increase: b <= beta < f(alpha) <= f(a). The other direction exchanges the two errors.
 

@@ -24,10 +24,10 @@ from confide.cli.session import Refused, Session
 __all__ = ["app", "main"]
 
 _HELP = """\
-Valid statistics from private data.
+Differentially private statistics with confidence intervals.
 
-A steward declares what is public, sees what an analysis costs and gives, and
-releases it once; an analyst reads the table from the published file:
+A steward describes the data in a schema, plans an analysis and releases it once.
+An analyst then reads tables, intervals and tests from the released file:
 
 \b
 confide schema draft survey.csv -o schema.toml    (then fill in the bounds)
@@ -38,13 +38,19 @@ confide release plan.json survey.csv --ledger ledger.db -o release.json
 confide infer release.json --report report.html
 
 \b
-Exit codes: 0 done (also when the mechanism gives no reply), 1 a check failed,
-2 usage, 3 schema or plan, 4 budget (nothing was drawn), 5 ledger busy,
-6 failed after the charge, which stays; 7 an audit in which nothing failed
-and something was not tested; 130 interrupted.
+Exit codes
+0  done (also if the mechanism declined to answer)
+1  a check failed
+2  the command line is wrong
+3  the schema or the plan is wrong
+4  the budget is too small; nothing was charged
+5  the ledger is busy
+6  failed after the charge, which stays
+7  an audit in which nothing failed and something was not tested
+130  interrupted
 
-With --json every command prints one strict JSON document on stdout and
-nothing else; an error too, as "error" (its class), "message", "exit_code".
+With --json a command prints one JSON document on stdout and nothing else. An
+error has the keys "error" (its class), "message" and "exit_code".
 """
 
 

@@ -1,13 +1,12 @@
-"""The way through the engine that commands share: the method, the ledger and whom it protects, the charge, how results are shown."""
+"""The steps that commands share: the method, the ledger and its privacy unit, the charge, the printed result."""
 
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,13 +38,12 @@ if TYPE_CHECKING:
     from confide import engine, registry
     from confide.cli.commands.derived_quantities import DerivedOptions
     from confide.core import Noise, Plan, Release, Source
-    from confide.ledger import Ledger
+    from confide.ledger import Ledger, LedgerState
     from confide.schema import Schema
 else:
     engine, registry = later("confide.engine"), later("confide.registry")
 
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
 # Of an output's room: as much again as the rehearsal wrote, and some more for longer numbers and more rows.
 _MORE = 1 << 16
 
@@ -112,7 +110,7 @@ def source_of(data: Sequence[Path], schema: Any, delimiter: str, executor: str |
 class Delivery:
     """What becomes of a release that is drawn.
 
-    kept: whether it goes into a file, which is place, or one of drawn; show: what is done with it afterwards, in the places drawn.
+    kept: whether it goes into a file, which is place, or one of drawn; show: what is done with it after that, in the places drawn.
     """
 
     place: Output | None
@@ -124,11 +122,15 @@ class Delivery:
 
 @dataclass(frozen=True)
 class PaidRelease:
-    """A release that was drawn, and the ledger that was charged; earlier: the SHA-256 of former releases of the same plan."""
+    """A release that was drawn, and the ledger that was charged.
+
+    earlier: the IDs of former releases of the same plan; notes: what to say of the charge once it is made.
+    """
 
     release: Release
     ledger: Ledger | None
     earlier: list[str]
+    notes: list[str]
 
 
 def begin(
@@ -139,7 +141,7 @@ def begin(
     inputs: Mapping[str, Path | None],
     data: Sequence[Path],
 ) -> None:
-    """What is checked of a command that charges, before it reads anything."""
+    """Check a command that charges, before it reads anything."""
     session.charging, session.ledger = True, account.ledger
     account.check(simulate)
     read = {**inputs, "the ledger": ledger_file(account.ledger), **{f"the data {path}": path for path in data}}
@@ -156,7 +158,7 @@ def plan_and_pay(
     plan_of: Callable[[Schema, Ledger | None], Plan],
     result: Delivery,
 ) -> PaidRelease:
-    """Plan from the schema and the ledger, open the data, say the price, rehearse, charge, draw; see `pay`."""
+    """Plan from the schema and the ledger, open the data, rehearse, charge, draw; see `pay`."""
     account = asked.account
     with session.doing("plan"):
         found = load_schema(schema)
@@ -189,21 +191,19 @@ def pay(
     seed: int | None,
     result: Delivery,
 ) -> PaidRelease:
-    """Through the gate: the price, rehearsal, charge, draw, receipt."""
-    earlier = _say_cost(session, plan, book, account)
+    """Rehearse, charge, draw, write the receipt. Nothing is printed before the charge."""
+    earlier, notes = ([], []) if book is None else _before(session, plan, book, account)
     if book is not None:
-        if not result.kept and not session.json:
-            session.note("note: without -o the table is shown and the release itself is not kept")
         _rehearse(session, plan, source, book, result)
     with charging(session, book, seed) as noise:
         done = engine.release(
             plan, source, ledger=book, noise=noise, allow_partial=result.allow_partial, **account.counted
         )
-    return PaidRelease(done, book, earlier)
+    return PaidRelease(done, book, earlier, notes)
 
 
 def _rehearse(session: Session, plan: Plan, source: Source, book: Ledger, result: Delivery) -> None:
-    """Do, without a word, what is to come after the charge with a release of simulated rows, and take room for what it writes.
+    """Do silently, with a release of simulated rows, all that comes after the charge, and take room for its files.
 
     What fails there fails for public facts, since no record was seen, and is told in full. That a release has no result may depend on its
     numbers, and refuses nothing. A plan that cannot be released is refused by the gate, in its own order.
@@ -248,11 +248,10 @@ def charging(session: Session, book: Ledger | None, seed: int | None, step: str 
 
 
 def after(session: Session, paid: PaidRelease, output: Path | None) -> None:
-    """What a release did, once it is safe."""
+    """Where a release is and what it charged, once it is safe."""
     if paid.release.status == "declined":
-        session.say("the mechanism gave no reply; that is a result, and it costs the same as a reply")
-    if output is not None:
-        session.say(f"wrote {output} (sha256 {paid.release.sha256})")
+        session.say("The mechanism declined to answer. That is a result, and the charge stays.")
+    session.say(f"Wrote {output} (release ID {paid.release.sha256[:8]})")
     say_charged(session, paid)
 
 
@@ -266,62 +265,49 @@ def remember(session: Session, planned: Plan, schema: Path | None, account: Acco
 # what is shown --------------------------------------------------------------------------------------------------------
 
 
-def _say_cost(session: Session, plan: Plan, book: Ledger | None, account: Account) -> list[str]:
-    """Say what will be charged to whom, before anything happens, and whether this very plan was paid for before.
-
-    Returns the SHA-256 of its earlier releases, which stand in the ledger and are public.
-    """
-    if book is None:
-        session.say(f"will charge no ledger (--unaccounted); guarantee of the release: {plan.guarantee}")
-        return []
-    state = book.show()
-    _say_price(session, book, plan, account)
+def _before(session: Session, plan: Plan, book: Ledger, account: Account) -> tuple[list[str], list[str]]:
+    """The IDs of earlier releases of this plan, and what to say of the charge: that it is not the first, that it converts the ledger."""
     from confide.engine import as_charged
 
     charged = as_charged(plan, book).sha256
-    same = [row for row in state.rows if row.plan_sha256 == charged]
-    earlier = [(found[0], row.seq) for row in same if row.kind == "receipt" and (found := _DIGEST.search(row.note))]
+    same = [row for row in book.show().rows if row.kind == "charge" and row.plan_sha256 == charged]
+    earlier = [row for row in same if row.release_sha256]
+    notes = []
     if earlier:
-        session.note(
-            f"note: this plan was released before: release {earlier[-1][0]}, entry {earlier[-1][1]}; another release of "
-            "it is charged again (further tables of the old one cost nothing: confide infer)"
+        notes.append(
+            f"this plan was released before (release ID {earlier[-1].release_sha256[:8]}, entry {earlier[-1].seq}) and was charged again; "
+            "further results of that release cost nothing: confide infer RELEASE"
         )
     elif same:
-        session.note(
-            f"note: this plan was charged before, as entry {same[-1].seq}, and no release of it was recorded; it is "
-            "charged again"
-        )
-    return [release for release, _ in earlier]
+        notes.append(f"this plan was charged before (entry {same[-1].seq}, without a release) and was charged again")
+    with suppress(ConfideError):  # the charge says why, with what is left
+        if note := book.preview(plan.guarantees, **account.counted).note:
+            notes.append(session.worded(note))
+    return [row.release_sha256 for row in earlier], notes
 
 
-def _say_price(session: Session, book: Ledger, plan: Plan, account: Account) -> None:
-    """What a plan would take from a ledger, in the ledger's own currency, and what would be left."""
-    to = f"to dataset {book.dataset!r} of {book.place}"
-    try:
-        found = book.preview(plan.guarantees, **account.counted)
-    except ConfideError:  # the gate says why, with what is left
-        session.say(f"will ask to charge {plan.guarantee} {to}; left before: {book.show().remaining}")
-        return
-    after = "nothing: this release takes all that is left" if found.last else found.after
-    session.say(
-        f"will charge {found.statement} {to}, counted as {found.price}; left before: {found.before}; left after: {after}"
-    )
-    if found.note:
-        session.note(f"note: {session.worded(found.note)}")
+def say_charged(session: Session, paid: PaidRelease, *further: str) -> None:
+    """What was charged, or that nothing was, once the release is safe: reading the ledger may fail, and nothing may be lost by it.
 
-
-def say_charged(session: Session, paid: PaidRelease) -> None:
-    """What was charged, or that nothing was, once the release is safe: reading the ledger may fail, and nothing may be lost by it."""
+    further: sentences that end the line.
+    """
     done, book = paid.release, paid.ledger
     if book is None:
-        stated = "none: simulated noise" if done.simulated else str(done.charged)
-        session.say(f"not charged: no ledger (--unaccounted); guarantee of the release: {stated}")
-        return
-    receipt = book.find(done.sha256)
-    # a release may be charged as another of its statements than its first
-    entry = f", entry {receipt.charge_seq}" if receipt is not None else ""
-    charged = done.charged if receipt is None else receipt.guarantee
-    session.say(f"charged {charged} to dataset {book.dataset!r}{entry}; left: {book.show().remaining}")
+        said = "Charged to no ledger (simulated noise protects no one)" if done.simulated else "Charged to no ledger"
+    else:
+        receipt, state = book.find(done.sha256), book.show()
+        share = 0.0 if receipt is None else state.rows[receipt.charge_seq - 1].share
+        said = charged_words(state, share)
+    session.say(". ".join([said, *further]))
+    for note in paid.notes:
+        session.note(f"note: {note}")
+
+
+def charged_words(state: LedgerState, share: float) -> str:
+    """The share of a budget that was charged, and what is left."""
+    from confide.ledger.printing import left, percent
+
+    return f"Charged {percent(share)} of the budget of {state.dataset!r}; {left(state.used)} is left"
 
 
 def paid_facts(paid: PaidRelease) -> dict[str, Any]:
@@ -354,8 +340,8 @@ def at_once(
 ) -> None:
     """Plan, release and infer, charged once: the path from the options of a command to any method.
 
-    method: makes it. read: what is shown of the release, the method's table when left out; beyond: what is shown beside it. terms: what
-    the plan is asked for, if not the privacy of the command line; inputs: what is read besides; allow_partial: of a publication.
+    method: makes it. read: makes the printed result of the release; left out, the method's table. beyond: quantities to print as well.
+    terms: the cost or precision, if not that of the command line. inputs: further files that are read. allow_partial: of a publication.
     """
     terms = once.privacy.terms() if terms is None else terms
     drawings, force = once.drawings, once.written.force
@@ -371,14 +357,17 @@ def at_once(
         def show(session: Session, done: Release, drawn: Mapping[str, Output]) -> dict[str, Any]:
             with session.doing("infer"):
                 result = engine.infer(done) if read is None else read(done)
-            show_result(session, result, once.alpha, drawn)
+            show_result(session, result, once.alpha, drawn, drawings=drawings)
             more = {} if beyond is None else beyond.show(session, result, beyond.computed(session, result, once.alpha))
             return {"result": result_facts(result, once.alpha), **more} if session.json else {}
 
         result = Delivery(place, drawn, show, kept=place is not None, allow_partial=allow_partial)
         paid = plan_and_pay(session, once, data, schema, plan_of, result)
         shown = show_once(session, paid.release, result)
-    after(session, paid, once.output)
+    if paid.release.status == "declined":
+        session.say("The mechanism declined to answer. That is a result, and the charge stays.")
+    session.say()
+    say_charged(session, paid, "Not kept: use -o FILE" if once.output is None else f"Wrote {once.output}")
     if session.json:
         session.answer(
             {
@@ -426,7 +415,7 @@ def unit_options(schema: Schema) -> list[str]:
 
 
 def _has_account(book: str, dataset: str) -> bool:
-    """Whether a ledger that is there has a budget of this data set."""
+    """Whether an existing ledger has a budget of this dataset."""
     from confide.ledger import Ledger
 
     try:
@@ -441,32 +430,30 @@ class PrivacyUnitOptions:
     """Whom a budget protects: said, or read from a schema."""
 
     schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Take the data set's name and the unit from this schema.")
+        Path | None, typer.Option(metavar="FILE", help="Take the dataset and the unit from this schema.")
     ] = None
-    dataset: Annotated[str | None, typer.Option(metavar="NAME", help="The dataset whose budget it is.")] = None
+    dataset: Annotated[str | None, typer.Option(metavar="NAME", help="The dataset that the budget is for.")] = None
     unit: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Who is protected: the id column of the schema's unit, or record, which it is when left out.",
+            help="The privacy unit: the id column of the schema; left out, record.",
         ),
     ] = None
     rows_per_unit: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="The most rows that one unit has, where the schema declares it and does not enforce it."
-        ),
+        typer.Option(metavar="N", help="Most rows of a unit that the schema declares and nothing enforces."),
     ] = None
 
     def said(self, book: str, options: str, *, look: bool) -> tuple[str, str, int | None]:
-        """(data set, unit, rows per unit). book: the ledger; options: its budget's, for the call that works; look: for a schema beside it.
+        """(dataset, unit, rows per unit). book: the ledger; options: of its budget, for the call that works; look: for a schema near it.
 
-        `Refused` where no data set is named, and where no unit is and a schema of that data set beside the ledger has one.
+        `Refused` if no dataset is named, or if no unit is given and a schema of that dataset near the ledger has one.
         """
         if self.schema is not None:
             return self._of(load_schema(self.schema))
         if self.dataset is None:
-            raise Refused("say whose budget it is: --dataset NAME, or --schema FILE, which names data set and unit")
+            raise Refused("the dataset is missing; give --dataset NAME, or --schema FILE, which names dataset and unit")
         if self.unit is None and self.rows_per_unit is None and look:
             self._check_beside(book, options)
         return self.dataset, self.unit or "record", self.rows_per_unit
@@ -474,7 +461,7 @@ class PrivacyUnitOptions:
     def _of(self, schema: Schema) -> tuple[str, str, int | None]:
         dataset = self.dataset or schema.dataset
         if dataset is None:
-            raise Refused(f'{self.schema} names no data set: write dataset = "NAME" in it, or --dataset NAME')
+            raise Refused(f'{self.schema} names no dataset; write dataset = "NAME" in it, or give --dataset NAME')
         words = unit_options(schema)
         rows = int(words[3]) if len(words) > 2 else None
         for option, given, own in (("--unit", self.unit, words[1]), ("--rows-per-unit", self.rows_per_unit, rows)):
@@ -485,7 +472,7 @@ class PrivacyUnitOptions:
         return dataset, words[1], rows
 
     def _check_beside(self, book: str, options: str) -> None:
-        """Refuse to take records for the unit where a schema of this data set, beside the ledger or here, says another one."""
+        """Refuse the unit record if a schema of this dataset, near the ledger or here, has another unit."""
         from confide.ledger.names import same_name
 
         if _has_account(book, self.dataset or ""):
@@ -502,6 +489,6 @@ class PrivacyUnitOptions:
                 call = f"confide ledger init {'LEDGER' if '://' in book else shlex.quote(book)}"
                 own = shlex.join(["--dataset", self.dataset or "", *whose])
                 raise Refused(
-                    f"{place} says that what is protected is one {whose[1]}, and a budget without --unit is for single records; write\n"
-                    f"  {call} {own} {options}\n(with --unit record each row is protected by itself, and releases by {place} are refused)"
+                    f"{place} protects one {whose[1]}, and a budget without --unit protects single records; write\n"
+                    f"  {call} {own} {options}\n(or --unit record, which refuses releases by {place})"
                 )

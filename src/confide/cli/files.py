@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from confide.cli.options import Csv, Plot, Report, Verbose
+from confide.cli.options import PICTURES, Csv, Plot, PlotKind, Report, Title, Verbose
 from confide.cli.session import Refused, Session, reading_only
 from confide.cli.tables import fine
 from confide.errors import PlanError, ReleaseError
@@ -186,12 +186,14 @@ def check_places(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path |
 
 @dataclass(frozen=True)
 class Drawings:
-    """Where a result is to be written beside the table on stdout: the report, the plot, the table as CSV."""
+    """Where a result is written in addition to the table on stdout: the report, the plot, the table as CSV; and how its picture looks."""
 
     report: Report = None
     plot: Plot = None
     csv: Csv = None
     verbose: Verbose = False
+    plot_kind: PlotKind = None
+    title: Title = None
 
     @property
     def places(self) -> dict[str, Path | None]:
@@ -200,7 +202,11 @@ class Drawings:
 
     @contextmanager
     def reserved(self, *, force: bool) -> Iterator[Mapping[str, Output]]:
-        """The places by their options, for the length of a block. Raises `Refused` when an ending is none, or a place cannot be had."""
+        """The places by their options, for the length of a block.
+
+        Raises `Refused` for an unknown ending, a place that cannot be had, and a kind or title of a picture that nothing shows.
+        """
+        self._check_look()
         with ExitStack() as stack:
             found = {}
             for name, path in self.places.items():
@@ -216,6 +222,34 @@ class Drawings:
                 assert output is not None
                 found[name] = output
             yield found
+
+    def _check_look(self) -> None:
+        if self.plot_kind is not None and self.plot_kind not in PICTURES:
+            raise Refused(f"--plot-kind is one of {', '.join(PICTURES)}, got {self.plot_kind!r}")
+        shown = self.plot is not None or (
+            self.report is not None and self.report.suffix.lower() in (".html", ".htm", ".docx")
+        )
+        if not shown and (self.plot_kind, self.title) != (None, None):
+            option = "--title" if self.plot_kind is None else "--plot-kind"
+            raise Refused(f"{option} is for a picture, and none is written; add --plot FILE.png or --report FILE.html")
+
+    def looking(self, result: Any) -> Any:
+        """A result with the picture that is asked for. `Refused` for a kind that it does not have."""
+        if (self.plot_kind, self.title) == (None, None):
+            return result
+        kinds = getattr(result, "pictures", ())
+        if not kinds:
+            raise Refused("the picture of this result has no other kind or title; leave --plot-kind and --title out")
+        if self.plot_kind not in (None, *kinds):
+            raise Refused(f"--plot-kind of this result is one of {', '.join(kinds)}, got {self.plot_kind!r}")
+        return result.looking(kind=self.plot_kind, title=self.title)
+
+    @property
+    def figure(self) -> str:
+        """The plot as a LaTeX report names it, where both are written and LaTeX can include it; "" otherwise."""
+        if self.plot is None or self.report is None or self.plot.suffix.lower() == ".svg":
+            return ""
+        return Path(os.path.relpath(self.plot, self.report.parent)).as_posix()
 
 
 # inputs ---------------------------------------------------------------------------------------------------------------
@@ -310,7 +344,7 @@ def ledger_facts(book: Ledger | None) -> dict[str, Any] | None:
     """Where a ledger stands, without its entries."""
     if book is None:
         return None
-    return {"book": book.place, **_of(book.show(), "dataset", "budget", "spent", "remaining")}
+    return {"book": book.place, **_of(book.show(), "dataset", "budget", "spent", "remaining", "used")}
 
 
 def result_facts(result: Any, alpha: float | None) -> dict[str, Any]:
@@ -339,12 +373,19 @@ class Further:
 
 
 def show_result(
-    session: Session, result: Any, alpha: float | None, drawn: Mapping[str, Output], further: Sequence[Further] = ()
+    session: Session,
+    result: Any,
+    alpha: float | None,
+    drawn: Mapping[str, Output],
+    further: Sequence[Further] = (),
+    *,
+    drawings: Drawings | None = None,
 ) -> None:
     """The table on stdout; the report, the plot and the table as CSV in their places, with further tables below it in all but the plot.
 
-    drawn: the places by their options (`Drawings.reserved`).
+    drawn: the places by their options (`Drawings.reserved`); drawings: what the picture is to be.
     """
+    drawings = drawings or Drawings()
     from confide.results.base import BaseResult  # here, because results are slow to load
     from confide.results.pages.publication import Report
 
@@ -352,8 +393,9 @@ def show_result(
         every = {"verbose": True} if session.verbose and isinstance(result, (BaseResult, Report)) else {}
         text = result.summary(**_level(result.summary, alpha), **every)
     session.say(text)
+    result = drawings.looking(result)
     ways: dict[str, tuple[str, Callable[[Path], object]]] = {
-        "--report": ("writing the report", lambda path: _save_report(result, path, alpha, further)),
+        "--report": ("writing the report", lambda path: _save_report(result, path, alpha, further, drawings.figure)),
         "--plot": ("drawing the plot", lambda path: _save_plot(result.plot(**_level(result.plot, alpha)), path)),
         "--csv": ("writing the table", lambda path: _save_table(result, path, alpha, further)),
     }
@@ -361,13 +403,13 @@ def show_result(
         step, write = ways[name]
         with session.doing(step):
             write_output(output, write)
-        session.say(f"wrote {output.path}")
+        session.say(f"Wrote {output.path}")
 
 
-def _save_report(result: Any, path: Path, alpha: float | None, further: Sequence[Further]) -> None:
+def _save_report(result: Any, path: Path, alpha: float | None, further: Sequence[Further], figure: str) -> None:
     from confide.results.pages.export import save
 
-    save(result, path, lambda verb: _level(verb, alpha), tuple(_below(one, result) for one in further))
+    save(result, path, lambda verb: _level(verb, alpha), tuple(_below(one, result) for one in further), figure)
 
 
 def _save_table(result: Any, path: Path, alpha: float | None, further: Sequence[Further]) -> None:
@@ -414,7 +456,7 @@ def _save_plot(drawn: Any, path: Path) -> None:
     """Save what `plot` gave: axes, which know their figure, or a figure."""
     figure = getattr(drawn, "figure", None) or drawn
     try:
-        figure.savefig(path, bbox_inches="tight")
+        figure.savefig(path, bbox_inches="tight", dpi=150)
     except OSError as error:
         raise PlanError(
             f"the plot cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"

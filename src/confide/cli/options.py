@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _SPENT = partial(
-    typer.Option, rich_help_panel="Privacy: one of --mu, --rho, --epsilon; of a question also --margin, --cv"
+    typer.Option, rich_help_panel="Privacy: one of --mu, --rho, --epsilon; of one analysis also --margin, --cv"
 )
 _KEPT = partial(typer.Option, rich_help_panel="Ledger: one of --ledger, --unaccounted")
 
@@ -36,27 +36,26 @@ Dataset = Annotated[
     typer.Option(
         "--dataset",
         metavar="NAME",
-        help="The dataset in the ledger; may be left out when the schema names it or the ledger holds one.",
+        help="The dataset in the ledger; needed only if neither the schema nor the ledger decides it.",
     ),
 ]
 Seed = Annotated[
     int | None,
     typer.Option(
-        "--simulate", metavar="SEED", help="Seeded noise that PROTECTS NOBODY, for rehearsals; only with --unaccounted."
+        "--simulate",
+        metavar="SEED",
+        help="Simulated noise, which PROTECTS NO ONE, for a rehearsal; only with --unaccounted.",
     ),
 ]
 
-SchemaFile = Annotated[
-    Path, typer.Option("--schema", metavar="FILE", help="The schema (TOML): what is public about the data.")
-]
+SchemaFile = Annotated[Path, typer.Option("--schema", metavar="FILE", help="The schema file (TOML).")]
 RECORDS = "The records: CSV or Parquet files, or survey.sqlite/answers."
 Data = Annotated[list[Path], typer.Argument(metavar="DATA...", help=RECORDS)]
 Nominal = Annotated[
     int | None,
     typer.Option(
         "--n",
-        help="Number of records. Under substitute it is public and checked. Under add-remove it may be a guess: it serves the forecast "
-        "alone, and is not checked and not published.",
+        help="Number of records, for the forecast; it may be a guess, except under the relation substitute, where it is public.",
     ),
 ]
 Settings = Annotated[
@@ -64,22 +63,40 @@ Settings = Annotated[
     typer.Option(
         "--param",
         metavar="KEY=VALUE",
-        help="A further parameter of the method, as JSON or else as text; repeat for more.",
+        help="One further parameter of the method; repeat for more.",
     ),
 ]
 Alpha = Annotated[
     float | None,
-    typer.Option("--alpha", help="1 - alpha is the level of the intervals; .05 when left out.", show_default=False),
+    typer.Option("--alpha", help="Intervals have level 1 - alpha; left out, 0.05.", show_default=False),
 ]
 Report = Annotated[
     Path | None,
     typer.Option(
         "--report",
         metavar="FILE",
-        help="Write a report: .html, one self-contained page with the picture; .md, .tex, .docx, the table and its note alone.",
+        help="Write a report: .html or .docx with the picture, .md or .tex without; .tex includes that of --plot FILE.pdf.",
     ),
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Write the plot: .png, .svg or .pdf.")]
+#: Kinds of pictures, of all results.
+PICTURES = ("bars", "points", "map", "box", "cdf", "histogram", "ratios", "coefficients", "forest")
+PlotKind = Annotated[
+    str | None,
+    typer.Option(
+        "--plot-kind",
+        metavar="KIND",
+        help="Kind of the picture. For tables: bars, points or map. For quantiles: box, cdf or histogram. For logistic and Poisson "
+        "regressions: ratios or coefficients.",
+        show_default=False,
+    ),
+]
+Title = Annotated[
+    str | None,
+    typer.Option(
+        "--title", metavar="TEXT", help="Title of the picture, instead of the result's own.", show_default=False
+    ),
+]
 Csv = Annotated[
     Path | None, typer.Option("--csv", metavar="FILE.csv", help="Write the table with all digits, for a spreadsheet.")
 ]
@@ -92,72 +109,67 @@ def _say_all(ctx: typer.Context, wanted: bool) -> bool:
 
 Verbose = Annotated[
     bool,
-    typer.Option(
-        "--verbose", help="Print every fact and note of the table, as the report has them.", callback=_say_all
-    ),
+    typer.Option("--verbose", help="Print all facts and notes, as in the report.", callback=_say_all),
 ]
 Delimiter = Annotated[
     str,
-    typer.Option("--delimiter", metavar="CHAR", help="What separates the fields of CSV files: ',' ';' or '\\t' (tab)."),
+    typer.Option("--delimiter", metavar="CHAR", help="The separator of CSV files: ',' ';' or '\\t' (tab)."),
 ]
 Executor = Annotated[
     str | None,
     typer.Option(
         "--executor",
         metavar="URL",
-        help="Where the records are added up: dask://host:8786 or spark://host:7077, whose workers read the files; left out, here.",
+        help="A cluster whose workers read the files: dask://host:8786 or spark://host:7077; left out, this machine.",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace output files that exist.")]
-Json = Annotated[bool, typer.Option("--json", help="Strict JSON on stdout and nothing else; errors too.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout and nothing else.")]
 
-Keep = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")]
+Keep = Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the release to this file.")]
 AllowPartial = Annotated[
     bool,
     typer.Option(
         "--allow-partial",
-        help="Write the release of a publication even if a question failed after the charge. That it failed may depend on the records, "
-        "and no guarantee covers it.",
+        help="Write a publication although an analysis failed after the charge; that it failed may depend on the records.",
     ),
 ]
 
 _THREE_WAYS = (
-    "--mu MU for GDP (with --delta DELTA for methods that may fail), --rho RHO for ZCDP, --epsilon EPSILON for PureDP (with --delta DELTA "
-    "for ApproxDP)"
+    "--mu MU for Gaussian DP (with --delta DELTA for methods that may fail), --rho RHO for zCDP, --epsilon EPSILON for pure DP (with "
+    "--delta DELTA for approximate DP)"
 )
 
 
 @dataclass(frozen=True)
 class Privacy:
-    """What may be spent: exactly one of three ways to say it, under a relation or under the default one."""
+    """The privacy cost: exactly one of three kinds of guarantee, with a neighboring relation or the default one."""
 
-    mu: Annotated[float | None, _SPENT(help="Gaussian differential privacy, GDP(mu).")] = None
-    rho: Annotated[float | None, _SPENT(help="Zero-concentrated differential privacy, ZCDP(rho).")] = None
-    epsilon: Annotated[float | None, _SPENT(help="PureDP(epsilon); with --delta ApproxDP(epsilon, delta).")] = None
+    mu: Annotated[float | None, _SPENT(help="Gaussian DP with parameter mu.")] = None
+    rho: Annotated[float | None, _SPENT(help="Zero-concentrated DP with parameter rho.")] = None
+    epsilon: Annotated[float | None, _SPENT(help="Pure DP with parameter epsilon; with --delta approximate DP.")] = None
     delta: Annotated[
-        float | None, _SPENT(help="Goes with --epsilon; or with --mu, GDP(mu, delta), for methods that may fail.")
+        float | None, _SPENT(help="The delta of approximate DP, or of Gaussian DP for methods that may fail.")
     ] = None
     relation: Annotated[
         str | None,
         _SPENT(
             metavar="add-remove|substitute",
-            help="add-remove hides whether a record is there; substitute hides its values, and n is public.",
+            help="add-remove also protects the number of records; under the relation substitute n is public.",
         ),
     ] = None
     margin: Annotated[
         list[str] | None,
         _SPENT(
-            metavar="NAME=HALF",
-            help="In place of a privacy: the half-width of 95 % intervals that is wanted, by the names of the forecast (or mean, share, "
-            "count, quantile, all), for --n records, which then counts as public. Repeat for more.",
+            metavar="NAME=MARGIN",
+            help="Instead of a cost: the wanted 95% margin of error, by a forecast name or mean, share, count, quantile, all; give --n.",
         ),
     ] = None
     cv: Annotated[
         list[str] | None,
         _SPENT(
             metavar="NAME=2%",
-            help="The same by the standard error over the number, .02 or 2%, of numbers that public facts tell: counts, shares, and means "
-            "and totals of columns with a typical spread. Without NAME= for all.",
+            help="Instead of a cost: the wanted coefficient of variation, such as 2%, of counts, shares, means and totals; needs --n.",
         ),
     ] = None
 
@@ -171,11 +183,11 @@ class Privacy:
 
     @property
     def targets(self) -> bool:
-        """Whether it was said how sharp a release must be."""
+        """Whether a precision is wanted."""
         return bool(self.margin or self.cv)
 
     def _check_targets(self) -> None:
-        """Refuse a target beside a budget, under which it would be left unmet."""
+        """Refuse a wanted precision together with a cost."""
         budgets = [f"--{name}" for name in ("mu", "rho", "epsilon", "delta") if getattr(self, name) is not None]
         if self.targets and budgets:
             name = "--margin" if self.margin else "--cv"
@@ -185,7 +197,7 @@ class Privacy:
 
     @property
     def given(self) -> bool:
-        """Whether anything is given that says what may be spent."""
+        """Whether a cost or a precision is given."""
         return self.targets or any(value is not None for value in (self.mu, self.rho, self.epsilon, self.delta))
 
     def words(self) -> str:
@@ -207,16 +219,16 @@ class Privacy:
         if self.targets:
             name = "--margin" if self.margin else "--cv"
             raise Refused(
-                f"{name} finds the budget of one question of confide plan, table, test, describe or regress, and in a publication stands "
-                f"in its file beside each question; here say what may be spent, by one of {_THREE_WAYS}"
+                f"{name} finds the cost of one analysis (confide plan, table, test, describe, regress, or a publication's file); "
+                f"here give the cost by one of {_THREE_WAYS}"
             )
         mu, rho, epsilon, delta, relation = self.mu, self.rho, self.epsilon, self.delta, self.relation
         given = [name for name, value in (("--mu", mu), ("--rho", rho), ("--epsilon", epsilon)) if value is not None]
         if not given:
             lone = "--delta goes with --epsilon or --mu; " if delta is not None else ""
-            raise Refused(f"{lone}privacy has no default: say what may be spent, by one of {_THREE_WAYS}")
+            raise Refused(f"{lone}the privacy cost has no default; give one of {_THREE_WAYS}")
         if len(given) > 1:
-            raise Refused(f"{' and '.join(given)} ask for different things: give one of {_THREE_WAYS}")
+            raise Refused(f"{' and '.join(given)} contradict each other; give one of {_THREE_WAYS}")
         if delta is not None and rho is not None:
             raise Refused(f"--delta goes with --epsilon or --mu, not with --rho: give one of {_THREE_WAYS}")
         if mu is not None:
@@ -229,41 +241,39 @@ class Privacy:
 
 @dataclass(frozen=True)
 class Account:
-    """Who keeps the account: exactly one of --ledger and --unaccounted, and how a release is counted there."""
+    """Exactly one of --ledger and --unaccounted, and how a release is charged there."""
 
     ledger: Annotated[str | None, _KEPT(metavar="LEDGER", help="The ledger to charge.")] = None
-    unaccounted: Annotated[bool, _KEPT("--unaccounted", help="Charge no ledger: nobody adds up what was spent.")] = (
+    unaccounted: Annotated[bool, _KEPT("--unaccounted", help="Release without a ledger; nothing adds up the cost.")] = (
         False
     )
     charge_delta: Annotated[
         float | None,
-        _KEPT(metavar="DELTA", help="Charge a curve at its point with this delta; left out, as the ledger can best."),
+        _KEPT(metavar="DELTA", help="Charge the privacy curve at this delta; left out, the ledger chooses."),
     ] = None
     convert_ledger: Annotated[
         bool,
-        _KEPT("--convert-ledger", help="Turn an (epsilon, delta) ledger into a Gaussian one first, once and for good."),
+        _KEPT("--convert-ledger", help="Convert a budget of approximate DP to Gaussian DP first, permanently."),
     ] = False
     dataset: Dataset = None
 
     def check(self, simulate: int | None) -> None:
-        """Refuse neither and both, and what goes with one of them beside the other."""
+        """Refuse neither and both, and what goes with the other one."""
         if (self.ledger is None) == (not self.unaccounted):
-            raise Refused(
-                "say who keeps the account, one of: --ledger LEDGER charges that one, --unaccounted charges none"
-            )
+            raise Refused("give one of: --ledger LEDGER, which is charged, or --unaccounted, which charges none")
         if simulate is not None and self.ledger is not None:
             raise Refused(
-                "simulated noise protects nobody and is never charged: --simulate goes with --unaccounted, or leave it out"
+                "simulated noise protects no one and is never charged; give --unaccounted with --simulate, or leave --simulate out"
             )
         if simulate is not None and simulate < 0:
             raise Refused(f"--simulate takes a seed of at least 0, got {simulate}")
         if self.dataset is not None and self.ledger is None:
-            raise Refused("--dataset names an account in a ledger: it goes with --ledger")
+            raise Refused("--dataset names a budget in a ledger; give --ledger, too")
 
     @property
     def counted(self) -> dict[str, Any]:
-        """How the gate is to count the release."""
-        return {"charge_delta": self.charge_delta, "convert": self.convert_ledger}
+        """How the release is charged."""
+        return {"charge_delta": self.charge_delta, "convert_ledger": self.convert_ledger}
 
 
 @dataclass(frozen=True)
@@ -274,7 +284,7 @@ class Parameters:
     where: Annotated[
         str | None,
         typer.Option(
-            metavar="CONDITION", help="Ask about a subgroup alone: \"age >= 65 & region == 'N'\". Its size is private."
+            metavar="CONDITION", help="Analyze a subgroup: \"age >= 65 & region == 'N'\"; its size is protected."
         ),
     ] = None
 
@@ -407,7 +417,7 @@ def _numbers(option: str, text: str, *, single: bool) -> float | tuple[float, ..
     fits = isinstance(found, tuple) and all(isinstance(one, (int, float)) and low < one < high for one in found)
     if not fits or not found:
         option = _SHORT.get(option, option)
-        raise Refused(f"{option} takes numbers that commas separate, got {text!r}; write {option} .25,.5,.75")
+        raise Refused(f"{option} takes numbers that commas separate, got {text!r}; write {option} 0.25,0.5,0.75")
     numbers: tuple[float, ...] = found
     return numbers[0] if single and len(numbers) == 1 else numbers
 
@@ -434,7 +444,7 @@ class Charged:
 
 
 def _target(option: str, text: str) -> tuple[str, float]:
-    """A name and how sharp it must be: a half-width in the units of the number, or a share of it.
+    """A name and the wanted precision: a margin of error in the units of the number, or a share of it.
 
     >>> _target("--margin", "mean=400"), _target("--cv", "mean=2%"), _target("--cv", ".02")
     (('mean', 400.0), ('mean', 0.02), ('all', 0.02))
@@ -450,14 +460,14 @@ def _target(option: str, text: str) -> tuple[str, float]:
         name = "all"
     if percent and not relative:
         raise Refused(
-            f"--margin takes a half-width of 95 % intervals in the units of the number, got {text!r}; for a standard error of "
+            f"--margin takes a margin of error in the units of the number, got {text!r}; for a standard error of "
             f"{value.strip()} of the number write --cv {text}"
         )
     if not name or not size > 0:
         raise Refused(
             f"--cv takes NAME=SHARE, a standard error over the number, got {text!r}; write --cv mean=2%"
             if relative
-            else f"--margin takes NAME=HALF, a half-width above 0, got {text!r}; write --margin mean=.02"
+            else f"--margin takes NAME=MARGIN, a margin of error above 0, got {text!r}; write --margin mean=0.02"
         )
     return name, size
 

@@ -53,6 +53,16 @@ def purposes() -> Iterator[tuple[str, str]]:
         yield name, files[module][attribute]
 
 
+def joined(text: str) -> str:
+    """A help text with each paragraph in one line, because the printer of help wraps it again; examples keep their lines.
+
+    >>> joined("One two\\nthree.\\n\\nExample:\\n\\nconfide a\\n  b")
+    'One two three.\\n\\nExample:\\n\\nconfide a\\n  b'
+    """
+    found = text.split("\n\n")
+    return "\n\n".join(one if one.startswith(("\b", "confide ")) else " ".join(one.split("\n")) for one in found)
+
+
 class Commands(Mapping[str, Any]):
     """What `OURS` lists: name -> command. Whoever iterates over names loads none.
 
@@ -94,6 +104,7 @@ class Commands(Mapping[str, Any]):
             for name, one in below.items():
                 self._watch(one, (*words, name))
         elif (function := command.callback) is not None:
+            command.help = joined(command.help or "")
 
             @wraps(function)
             def entered(*args: Any, **options: Any) -> Any:

@@ -42,13 +42,11 @@ class Refused(Exception):
 class Session:
     """The state of one run, handed to every command as `ctx.obj`.
 
-    json: strict JSON on stdout and nothing else. step: what is running, for messages. private: records are within reach
-    of that step. charging: whether the command is one that
-    charges. charge: "none", "possible" (inside the gate, with a
-    ledger) or "made". ledger, dataset: those that were named, or opened. options: of the command that runs.
-    cheaper: the `confide plan` for another price, from its options.
-    kept: where the release was written. spoke: whether stdout has its JSON document. mute: says nothing, for a rehearsal. verbose: whether
-    all that a table says of itself is printed.
+    json: one JSON document on stdout and nothing else. step: the running step, for messages. private: whether that step can see records.
+    charging: whether the command charges. charge: "none", "possible" (during a release with a ledger) or "made".
+    ledger, dataset: those that were named, or opened. options: of the command.
+    cheaper: the `confide plan` for another cost, from its options. kept: the file of the release. spoke: whether stdout has its document.
+    mute: prints nothing, for a rehearsal. verbose: whether all facts and notes of a table are printed.
     """
 
     json: bool = False
@@ -74,7 +72,7 @@ class Session:
             typer.echo(painted(shown) if paints(sys.stdout) else shown)
 
     def say_as_is(self, text: str) -> None:
-        """The same for text that was cleaned and has the escapes of colours in it."""
+        """The same for text that was cleaned and has the escapes of colors in it."""
         if not self.json and not self.mute:
             typer.echo(as_said(text, self.options))
 
@@ -187,7 +185,7 @@ class Session:
         context = getattr(error, "ctx", None)
         message = "say which command" if type(error).__name__ == "NoArgsIsHelpError" else error.format_message()
         if message.startswith("Missing option '--schema'"):
-            message += " It says what is public about the data; write one: confide schema draft DATA -o schema.toml"
+            message += " Write a schema: confide schema draft DATA -o schema.toml"
         if context is not None:
             message += f"\nsee: {context.command_path} --help"
             self.charging = any(one.name == "unaccounted" for one in context.command.params)
@@ -205,12 +203,12 @@ class Session:
         return self._fail(type(error).__name__, message, code)
 
     def _unexpected(self, error: BaseException) -> int:
-        """An error that nobody planned for. Its text may quote a record, and never leaves; neither does a traceback.
+        """An error that was not planned. Its text may quote a record, so it is never printed; nor is a traceback.
 
-        In a step that has records within reach even the class of the exception may depend on them (an overflow for one
-        data set and none for its neighbour), so it is withheld too; in steps that see public facts alone it is safe to
-        name, and so is the line of code, which an author of a method looks for. The exit code is 6 as soon as a charge may
-        have been made: whoever reads 2 may try again, and paying twice must not be the outcome.
+        In a step that can see records, even the class of the exception may depend on them: an overflow for one dataset and
+        none for its neighbor. So it is withheld, too. In steps that see only public facts, the class and the line of code are
+        printed, because the author of a method needs them. The exit code is 6 as soon as a charge is possible. A script
+        that reads 2 may try again, and would be charged twice.
         """
         system = error.strerror if isinstance(error, OSError) else None
         public = f"{type(error).__name__}{f', {system}' if system else ''}{_line_of(error)}; its text withheld"
@@ -244,7 +242,7 @@ class Session:
         """Print a paid release because its file could not be written, on stdout, or on stderr where that fails: the alternative is to
         lose it.
         """
-        self.note("the release has no file and follows here: save it, it was paid for and cannot be drawn again")
+        self.note("the release has no file and follows here; save it, because it is charged and cannot be drawn again")
         try:
             heard = _unheard(sys.stdout) is None
             typer.echo(text, nl=not text.endswith("\n"), err=not heard)
@@ -371,13 +369,13 @@ _RULES: tuple[tuple[re.Pattern[str], tuple[str | None, ...]], ...] = (
 
 
 def paints(stream: Any) -> bool:
-    """Whether a stream is a terminal that shows colours, for someone who wants them (https://no-color.org)."""
+    """Whether a stream is a terminal that shows colors, for someone who wants them (https://no-color.org)."""
     wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") != "dumb"
     return wanted and bool(getattr(stream, "isatty", lambda: False)())
 
 
 def painted(text: str) -> str:
-    r"""Text that was cleaned, with the escapes of colours in it.
+    r"""Text that was cleaned, with the escapes of colors in it.
 
     >>> painted("warning: many levels"), painted("Status   imprecise: too few")
     ('\x1b[33mwarning:\x1b[0m many levels', '\x1b[1mStatus   \x1b[0m\x1b[33mimprecise\x1b[0m: too few')

@@ -51,7 +51,7 @@ def table(session: Session, heads: Sequence[str], rows: Sequence[Sequence[str]],
 
 
 def facts(session: Session, pairs: Sequence[tuple[str, object]]) -> None:
-    """Print labelled facts, one on each line, values aligned."""
+    """Print labeled facts, one on each line, values aligned."""
     width = max((len(label) for label, _ in pairs), default=0) + 2
     session.say("\n".join(f"{label:<{width}}{value}" for label, value in pairs))
 

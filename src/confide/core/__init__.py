@@ -1,4 +1,4 @@
-"""The types between the rooms. Nothing here draws noise of its own or reads records."""
+"""The types between the rooms. Nothing here draws noise by another way or reads records."""
 
 from confide.core.allowance import SAFETY_STEPS, Allowance, Noise, Proved
 from confide.core.events import (

@@ -81,15 +81,17 @@ def relation_of(privacy: Guarantee, method: Any) -> str:
 
 @dataclass(frozen=True)
 class Allowance:
-    """The calibrated level of a request, shared out in exact fractions: of mu^2 for a Gaussian method, of epsilon for a pure one.
+    """The calibrated level of a request, shared out in exact fractions: of the square of mu for a Gaussian method, of
+    epsilon for a pure one.
 
-    Made by `Allowance.of(privacy, method, schema)`: resolves the relation (the value's own, else the method's first), refuses
-    one that the method does not have, calibrates the level of the method's native guarantee, and carries the schema's
-    `rows_per_unit` into every sensitivity: a unit moves a sum k times as far as one row, whose Euclidean and Frobenius bounds are for
-    one row added, removed or replaced. Under an enforced unit at most k rows of it are there (keep) or weigh k together (weight): only
-    its own term C of the sum changes, |C| <= sum v_r |g(r)| <= k B, and replaced, with another number of rows too, |C - C'| <= k B' by
-    pairing both weightings, padded with zero rows (B' >= B). (Once in each level of a
-    column: `orthogonal`.) Elsewhere k is a declaration, and the statement says so.
+    Made by `Allowance.of(privacy, method, schema)`: resolves the relation (the value's own, else the method's first),
+    and refuses one that the method does not have. It calibrates the level of the method's native guarantee, and
+    carries the schema's `rows_per_unit` into every sensitivity. A unit moves a sum at most k times the move of one
+    row, whose Euclidean and Frobenius bounds are for one row added, removed or replaced. Under an enforced unit at
+    most k rows of it are there (keep) or weigh k together (weight). Only its own term C of the sum changes, |C| <=
+    sum v_r |g(r)| <= k B. Replaced, with another number of rows too, it gives |C - C'| <= k B' by pairing both
+    weightings, padded with zero rows (B' >= B). (Once in each level of a column: `orthogonal`.) Elsewhere k is a
+    declaration, and the statement says so.
     """
 
     requested: Guarantee
@@ -109,9 +111,9 @@ class Allowance:
         failure: Fraction | None = None,
         assumptions: tuple[str, ...] = (),
     ) -> Allowance:
-        """The allowance of a request. failure: for methods whose guarantee may fail with a small probability, such as
-        propose-test-release: the share of a request's delta that is set aside for that, in GDP(mu, delta). assumptions: what the
-        method's guarantee rests on beyond exact arithmetic.
+        """The allowance of a request. `failure`: for methods whose guarantee may fail with a small probability, such as
+        propose-test-release: the share of delta that is set aside for that, where Gaussian DP with a delta is
+        requested. `assumptions`: what the method's guarantee rests on beyond exact arithmetic.
         """
         relation = relation_of(privacy, method)
         asked = resolved(privacy, relation, schema, method.name, per=method.per_level)
@@ -148,13 +150,15 @@ class Allowance:
 
     @property
     def relation(self) -> str:
-        """The neighbouring relation of every statement."""
+        """The neighboring relation of every statement."""
         assert self.level.relation is not None
         return self.level.relation
 
     @cached_property
     def amount(self) -> Fraction:
-        """What may be spent in all, exactly: mu^2 or epsilon, and of an enforced unit's mu^2 all but what counts its rows."""
+        """What may be spent in all, exactly: the square of mu, or epsilon. For an enforced unit the part that counts its
+        rows is subtracted.
+        """
         return self.part * self._whole
 
     @cached_property
@@ -215,7 +219,7 @@ class Allowance:
     def hiding(self, name: str, apart: Fraction, share: Fraction, shape: tuple[int, ...]) -> BudgetItem:
         """Gaussian noise that the meter adds last to an opaque release (`OpaqueRelease.hiding`), with `share` of the amount.
 
-        apart: how far its integers are apart at most, in the Euclidean norm, on two neighbours whose ideal numbers agree.
+        apart: how far its integers are apart at most, in the Euclidean norm, on two neighbors whose ideal numbers agree.
         """
         if not isinstance(self.level, GDP):
             raise PlanError(f"what hides {name!r} is Gaussian; say native = 'GDP' in the method")
@@ -255,7 +259,7 @@ class Allowance:
         return allowed
 
     def guarantees(self, event: Event) -> tuple[Guarantee, ...]:
-        """The proved statements of a tree: native first, then what was asked and what follows.
+        """The proved statements of a tree: native first, then the request and what follows.
 
         Raises `PlanError` when the exact cost of the tree is above the amount, which would be an error of the method.
         """
@@ -305,7 +309,7 @@ def _with_failure(privacy: Guarantee, method: Any, failure: Fraction) -> tuple[f
 class Noise(Protocol):
     """Base of exact samplers over a stream of random words; `simulated` marks everything that a seed has touched.
 
-    spawns: whether it has independent streams of its own by number (`spawn`), as seeded noise has.
+    spawns: whether it has independent streams, by number (`spawn`), as seeded noise has.
     """
 
     spawns: ClassVar[bool] = False
@@ -329,15 +333,15 @@ class Noise(Protocol):
 
     def spawn(self, key: int) -> Noise:
         """The independent stream of that number. Override where there are some, and say so in `spawns`."""
-        raise PrivacyError(f"{type(self).__name__} has no streams of its own; take cf.noise.SimulatedNoise(seed)")
+        raise PrivacyError(f"{type(self).__name__} has no separate streams; take cf.noise.SimulatedNoise(seed)")
 
 
 @dataclass(frozen=True)
 class Proved:
     """A request, and the level at which a release is proved: the request's own, with what the proof assumes.
 
-    Made by `Proved.of(privacy, method, schema)`, for single records under central trust. curve: the trade-off function of the whole
-    release, where that is proved: it is stated first, and the level follows from it.
+    Made by `Proved.of(privacy, method, schema)`, for single records under central trust. `curve`: the trade-off
+    function of the whole release, where that is proved: it is stated first, and the level follows from it.
     """
 
     requested: Guarantee
@@ -358,8 +362,9 @@ class Proved:
     ) -> Proved:
         """Resolve the relation, and refuse what the proof does not cover.
 
-        kinds: the kinds of request that it covers, of `PureDP` and `ApproxDP`; assumptions: what it rests on beyond the request's own; who:
-        the name of what is proved, the method's when left out; instead: what to write for other requests.
+        `kinds`: the kinds of request that it covers, of `PureDP` and `ApproxDP`. `assumptions`: what it rests on
+        beyond the request's own. `who`: the name of what is proved, the method's when left out. `instead`: what to
+        write for other requests.
 
         Raises `PrivacyError` for a relation, unit, trust or number of rows that the proof does not cover, `NoConversion` for another kind.
         """
@@ -402,7 +407,7 @@ class Proved:
 
     @property
     def relation(self) -> str:
-        """The neighbouring relation of the statement."""
+        """The neighboring relation of the statement."""
         assert self.level.relation is not None
         return self.level.relation
 

@@ -1,8 +1,8 @@
 """Frozen dataclasses in files: their plain JSON form, to the bit, and back, by the types of their fields.
 
-A field that is a dataclass, a guarantee, a fraction, an array (`Numbers`), or a tuple or mapping of such is written as that; anything else
-is a public setting, which `pack` writes and `unpack` reads. A class of which a file holds one of several kinds is registered (`register`).
-Two kinds of fields are marked where they are declared:
+A field that is a dataclass, a guarantee, a fraction, an array (`Numbers`), or a tuple or mapping of these is written
+as that. Anything else is a public setting, which `pack` writes and `unpack` reads. A class of which a file holds one
+of several kinds is registered (`register`). Two kinds of fields are marked where they are declared:
 
     LIVE     stands in no file: what was just computed, or may follow from what is not public
     SPARSE   is written only where one of the sparse fields of its class says something, that is differs from its default
@@ -11,8 +11,9 @@ A file is checked before it is read (`confide.core.files`), and nothing here mea
 
 What a value in a file may be: small shapes that are put together, each a check that raises `ReleaseError` and computes nothing.
 
-A file comes from anybody. Whatever is read is therefore measured before it is converted: `Fraction("1e9999999")` takes hours and an
-integer of a million digits seconds, so that texts of numbers are looked at character by character, and no longer than a limit.
+A file comes from anybody. Whatever is read is therefore measured before it is converted: `Fraction("1e9999999")`
+takes hours and an integer of a million digits seconds. Texts of numbers are therefore checked character by character,
+up to a limited length.
 
 What numbers, arrays and settings look like in a file.
 """
@@ -262,7 +263,7 @@ def finite_doubles(values: list[Any]) -> bool:
 
 
 def all_texts(values: list[Any]) -> bool:
-    """Whether all are texts, and no instances of a class of its own."""
+    """Whether all are texts, and no instances of a derived class."""
     return set(map(type, values)) <= {str}
 
 

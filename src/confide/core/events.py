@@ -37,7 +37,7 @@ from confide.guarantees.validation import float_up
 def rounded_gaussian(sigma2: Fraction) -> float:
     """N(0, sigma2) rounded to the nearest integer: sigma2 + 1/12 plus a series that is below 2e-8 from sigma = 1 on.
 
-    Relative error below 1e-12 from sigma = .02 on (there the variance is 1e-137).
+    Relative error below 1e-12 from sigma = 0.02 on (there the variance is 1e-137).
     """
     if sigma2 < Fraction(1, 4):
         return _variance_by_tails(math.sqrt(sigma2))
@@ -92,7 +92,8 @@ def _inverse(value: Fraction) -> float:
 class Law:
     """A law of noise: what kind of statement it gives, the exact number in it, and the variance of one draw.
 
-    cost(D, scale) is mu^2 for GDP, rho for ZCDP and epsilon for PureDP: the number that adds up when releases compose.
+    cost(D, scale) is the square of mu for GDP, rho for ZCDP and epsilon for PureDP: the number that adds up when
+    releases compose.
     """
 
     name: str
@@ -130,7 +131,7 @@ def law_named(name: str) -> Law:
 
 @dataclass(frozen=True)
 class Cost:
-    """An exact amount of one kind of guarantee: mu^2 of GDP, rho of ZCDP, epsilon of PureDP; delta: of GDP alone."""
+    """An exact amount of one kind of guarantee: the square of mu for GDP, rho of ZCDP, epsilon of PureDP; delta: of GDP alone."""
 
     kind: type[GDP] | type[ZCDP] | type[PureDP]
     amount: Fraction
@@ -152,11 +153,12 @@ def _up(nearest: float, enough: Callable[[Fraction], bool]) -> float:
 class BudgetItem:
     """One noisy statistic: integers plus noise on the same grid; or one private choice.
 
-    law: a name in `LAWS`. sensitivity: bound on what one unit can change, in released steps, in `norm` ("l2"; "frobenius" for a
-    symmetric matrix whose off-diagonal entries get half the variance; "l1"; "score" for a choice). scale: sigma^2 in squared steps
-    for the Gaussian laws, s in steps for the Laplace laws, epsilon for a choice. step: the size of one released step in the
-    statistic's own integers (1, or a power of 1/2 when noise would be small against 1). shape: of the statistic, or (candidates,).
-    map: digest of the record map that states the sensitivity of one record.
+    `law`: a name in `LAWS`. `sensitivity`: bound on what one unit can change, in released steps, in `norm` ("l2",
+    "l1"; "score" for a choice). The norm "frobenius" is for a symmetric matrix whose off-diagonal entries get half
+    the variance. `scale`: sigma^2 in squared steps for the Gaussian laws, s in steps for the Laplace laws, epsilon
+    for a choice. `step`: the size of one released step in the statistic's own integers (1, or a power of 1/2 when
+    noise would be small against 1). `shape`: of the statistic, or (candidates,). `map`: digest of the record map that
+    states the sensitivity of one record.
     """
 
     name: str
@@ -170,12 +172,12 @@ class BudgetItem:
 
     @property
     def exact_cost(self) -> Cost:
-        """What this spend adds to a total: mu^2, rho or epsilon, exactly."""
+        """What this budget item adds to a total: the square of mu, rho or epsilon, exactly."""
         law = law_named(self.law)
         if self.scale <= 0 or self.sensitivity < 0 or self.step <= 0 or self.norm not in law.norms:
             raise PrivacyError(
-                f"the spend {self.name!r} has no cost: a {self.law} needs scale and step above 0, a sensitivity of at least 0, in the "
-                f"norm {' or '.join(law.norms)}; got scale {self.scale}, step {self.step}, sensitivity {self.sensitivity}, "
+                f"the budget item {self.name!r} has no cost. A {self.law} needs scale and step above 0, a sensitivity of at least 0, "
+                f"in the norm {' or '.join(law.norms)}; got scale {self.scale}, step {self.step}, sensitivity {self.sensitivity}, "
                 f"norm {self.norm!r}"
             )
         return Cost(law.kind, law.cost(self.sensitivity, self.scale))
@@ -215,16 +217,18 @@ class Branches:
 
 @dataclass(frozen=True)
 class Test:
-    """A private test, and what follows when it passes. The guarantee of `then` may fail together with the test, on `delta`.
+    """A test on noisy numbers, and what follows when it passes. The guarantee of `then` may fail together with the test,
+    on `delta`.
 
-    shown: the noisy numbers of `on` are released whatever they say, and `then` runs or not by what they say; the sensitivities of
-    `then` hold unless the certificate that `on` gives is wrong, which happens with probability at most `delta` under either
-    neighbour. Then mu^2 and deltas add. Not shown: the safety test of efficient propose-test-release. `on` is one Gaussian spend on an
-    integer safety that moves by at most its sensitivity s; it passes only where the safety is above 0 and max(safety - s, 0) plus
-    its noise reaches `threshold(on, delta)`; when it does not, nothing of it is released. `then` is protected on every neighbour of
-    data with a safety above 0. Where both neighbours have one, test and release are Gaussian mechanisms composed; where one has none,
-    the other passes with probability at most `delta`, and where both have none nothing happens. So mu^2 adds and `delta` is added once.
-    Source: Shen et al. (efficient propose-test-release), with a Gaussian test; docs/errata.md.
+    `shown`: the noisy numbers of `on` are released whatever they say, and `then` runs or not by what they say. The
+    sensitivities of `then` hold unless the certificate that `on` gives is wrong, which happens with probability at
+    most `delta` under either neighbor. Then squares of mu and deltas add. Not shown: the safety test of efficient
+    propose-test-release. `on` is one Gaussian spend on an integer safety that moves by at most its sensitivity s. It
+    passes only where the safety is above 0 and max(safety - s, 0) plus its noise reaches `threshold(on, delta)`. When
+    it does not, nothing of it is released. `then` is protected on every neighbor of data with a safety above 0. Where
+    both neighbors have one, test and release are Gaussian mechanisms composed. Where one has none, the other passes
+    with probability at most `delta`, and where both have none nothing happens. So squares of mu add and `delta` is
+    added once. Source: Shen et al. (efficient propose-test-release), with a Gaussian test; docs/errata.md.
     """
 
     __test__ = False  # the name is the field's, not a test class for pytest
@@ -239,10 +243,11 @@ class Test:
 class OpaqueRelease:
     """A release whose guarantee is proved in its method; proof: by what, in words, and by no file's name, since files are moved.
 
-    hiding: noise that the meter adds to it last, to integers. Numbers that are computed in rounded arithmetic, or from noise on a
-    lattice, are not those that the proof is about: they differ by a distance that is bounded. `guarantee` is then of the ideal
-    numbers, and `hiding`, whose sensitivity bounds how far the integers of two neighbours are apart where the ideal numbers agree,
-    is what the integers cost given the ideal numbers; the two are composed.
+    `hiding`: noise that the meter adds to it last, to integers. Numbers that are computed in rounded arithmetic, or
+    from noise on a lattice, are not those that the proof is about: they differ by a distance that is bounded.
+    `guarantee` is then of the ideal numbers. The sensitivity of `hiding` bounds how far the integers of two neighbors
+    are apart where the ideal numbers agree. So `hiding` is what the integers cost given the ideal numbers. The two
+    are composed.
     """
 
     name: str
@@ -369,7 +374,8 @@ def threshold(on: BudgetItem, delta: Fraction) -> int:
 
 
 def exact_cost(event: Event) -> Cost | None:
-    """The exact cost of a tree whose spends are of one kind: mu^2, rho, epsilon and delta add up, and the dearest branch counts.
+    """The exact cost of a tree whose budget items are of one kind: the square of mu, rho, epsilon and delta add up, and
+    the most costly branch counts.
 
     Gaussian and discrete Gaussian spends have the cost in rho in common. None when another node is in the tree, when a pure
     and a Gaussian spend meet, or where a delta stands beside a cost that has none.
@@ -435,7 +441,7 @@ def _joined(costs: list[Cost | None], join: Callable[[list[Fraction]], Fraction]
 
 
 def mu_squared(event: Event) -> Fraction | None:
-    """The exact mu^2 of a tree whose cost is Gaussian; None when it has another."""
+    """The exact square of mu of a tree whose cost is Gaussian; None when it has another."""
     cost = exact_cost(event)
     return cost.amount if cost is not None and cost.kind is GDP else None
 
@@ -443,8 +449,8 @@ def mu_squared(event: Event) -> Fraction | None:
 def fold(event: Event, relation: str) -> Guarantee:
     """The guarantee of a tree under a relation, never below its exact cost.
 
-    A tree of unlike guarantees is stated in GDP where all convert, else in ZCDP. Raises `PlanError` for a node that has no
-    proved bound of its own (private selection: wrap it in `OpaqueRelease` with its proof).
+    A tree of unlike guarantees is stated in GDP where all convert, else in ZCDP. Raises `PlanError` for a node that
+    has no proved bound (selection: wrap it in `OpaqueRelease` with its proof).
     """
     exact = exact_cost(event)
     if exact is not None:

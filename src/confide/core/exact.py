@@ -8,8 +8,8 @@ Matrix products of integers in doubles, exact where this machine's products are,
 Integers whose partial sums stay below 2^53 add up exactly in any order, with or without fused multiplications; who calls sees to the
 bound. A machine whose products split or emulate doubles is found out once (`exact_sums`, `exact_products`); callers then add in integers.
 
-OpenBLAS has a way of its own for products of at most 10^6 terms, without the copies of the general one: it is the
-quicker one for few rows of many records, and quickest where rows begin at multiples of 64 bytes (`confide.sums.coding.aligned`).
+OpenBLAS has a separate way for products of at most 10^6 terms, without the copies of the general one. It is quicker
+for few rows of many records, and quickest where rows begin at multiples of 64 bytes (`confide.sums.coding.aligned`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ else:
     class Numbers:
         """How a field of a file says that it holds an array; the codec knows it by this class.
 
-        What NumPy's own annotations are made of differs between its versions: since 2.5 they are no `np.ndarray` any more.
+        What NumPy's own annotations are made of differs between its versions: since 2.5 they are not `np.ndarray` any
+        more.
         """
 
 

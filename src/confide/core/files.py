@@ -6,9 +6,10 @@ What the events of a plan look like in a file, and how much of them: a fold over
 
 What the files that confide writes look like, entry by entry, and the one check of a whole body when it is read.
 
-Nothing is converted before it was measured here: an attacker can sign any body, for the digest in the file is no secret. What passes has
-the types, sizes and kinds of the entries that confide writes, so that building the objects takes time in proportion to the file. It need
-not be true: whether a release agrees with its plan is asked by `confide.infer`, whether it is the paid one by `confide.verify`.
+Nothing is converted before it was measured here: an attacker can sign any body, for the digest in the file is not a
+secret. What passes has the types, sizes and kinds of the entries that confide writes, so that building the objects
+takes time in proportion to the file. It need not be true: whether a release agrees with its plan is asked by
+`confide.infer`, whether it is the paid one by `confide.verify`.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ def tree(value: Any, where: str) -> None:
 
 
 def parts_tree(value: Any, where: str) -> None:
-    """The events of a publication: each of its parts is a tree by itself, and choices in one do not multiply those in another."""
+    """The events of a publication: each of its parts is a separate tree, and choices in one do not multiply those in another."""
     event(value, where)
     if value["event"] != "together":
         raise refuse(where, "the events of several questions")
@@ -435,7 +436,8 @@ def written(kind: str, body: Mapping[str, Any]) -> str:
 def from_file(kind: str, text: str) -> dict[str, Any]:
     """The body of a file of that kind, all of it checked and none of it converted.
 
-    Raises `ReleaseError` when the text is no such file, was changed, is of another format, or holds anything that confide does not write.
+    Raises `ReleaseError` when the text is not a file of this kind, was changed, is of another format, or holds
+    anything that confide does not write.
     """
     data = parse(kind, text)
     if not isinstance(data, dict) or data.get("confide") != kind:
@@ -462,8 +464,8 @@ def from_file(kind: str, text: str) -> dict[str, Any]:
 def read(kind: str, text: str, build: Callable[[dict[str, Any]], _Read]) -> _Read:
     """What `build` makes of the body of a file of that kind.
 
-    The body has the right types and sizes by then; what is still wrong with it (a guarantee of an impossible level, a setting that no
-    class takes) is `ReleaseError` too. A file is public, so that its cause may be shown.
+    The body has the right types and sizes by then. What is still wrong with it (a guarantee of an impossible level, a
+    setting that no class takes) is `ReleaseError` too. A file is public, so that its cause may be shown.
     """
     body = from_file(kind, text)
     try:

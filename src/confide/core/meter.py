@@ -1,14 +1,14 @@
 """The meter: the one choke point inside a release. Every noisy number leaves through it.
 
-It knows the plan's events; it refuses a name that is not planned, a second use, a shape or statistic other than the planned
-one; and at the end it asserts that what was drawn is one branch of what was charged. The gate makes it, hands it to the method, and
-seals the release from what it drew (`seal`).
+It knows the plan's events. It refuses a name that is not planned, a second use, a shape or statistic other than the
+planned one. And at the end it asserts that what was drawn is one branch of what was charged. The gate makes it, hands
+it to the method, and seals the release from what it drew (`seal`).
 
 Several draws over one source in lock step: whatever they ask of the records at the same time is one pass.
 
-Each draw runs in a thread of its own, but only one at a time: it goes on until it asks for sums or ends, then the next one does. When all
-that are left wait for sums, these are added up in one pass and handed out. So the order of all draws is fixed, and the number of passes is
-that of the draw with the most, not the sum.
+Each draw runs in a separate thread, but only one at a time: it goes on until it asks for sums or ends, then the next
+one does. When all that are left wait for sums, these are added up in one pass and handed out. So the order of all
+draws is fixed, and the number of passes is that of the draw with the most, not the sum.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _COARSE = Fraction(1, 1 << 20)
 
 
 class Draws(Protocol):
-    """What the meter is handed to: a method, as far as it draws (`confide.core.Method`)."""
+    """What the meter is handed to: a method, to the extent that it draws (`confide.core.Method`)."""
 
     @property
     def name(self) -> str:
@@ -128,13 +128,13 @@ class Meter:
     def test(self, name: str, safety: NDArray[Any]) -> bool:
         """Whether a safety test passes (`allowance.test`); only then may what follows it in the plan be drawn.
 
-        safety: the integer steps behind the test, shape (1,), at least 0 and moved by at most the planned sensitivity s by one record;
-        above 0 only where what follows is protected on every neighbour. It passes where the safety is above 0 and
-        max(safety - s, 0) plus noise reaches the threshold. The noisy number is then among the release's statistics. Noise is
-        drawn in any case.
+        `safety`: the integer steps behind the test, shape (1,), at least 0 and moved by at most the planned
+        sensitivity s by one record. Above 0 only where what follows is protected on every neighbor. It passes where
+        the safety is above 0 and max(safety - s, 0) plus noise reaches the threshold. The noisy number is then among
+        the release's statistics. Noise is drawn in any case.
 
-        A unit of k rows changes k of them: data are safe above (k - 1) s, and s becomes (2 k - 1) s, which is at most 0 less than
-        the safety of a neighbour that is not.
+        A unit of k rows changes k of them. Data are safe above (k - 1) s, and s becomes (2 k - 1) s. That is at most
+        0 less than the safety of a neighbor that is not.
         """
         if name not in self._tests:
             raise ReleaseError(f"the plan has no safety test {name!r}; it has: {', '.join(self._tests) or 'none'}")
@@ -163,10 +163,10 @@ class Meter:
     def opaque(self, name: str, value: NDArray[Any], grid: Fraction, noise_sd: float | None = None) -> Noisy:
         """A noisy result that is proved elsewhere (`OpaqueRelease` in the plan), in steps of a public grid, a power of two.
 
-        value: drawn by the method itself, from this meter's noise. Integers are the steps themselves: exact, their noise too; where the
-        plan hides them, its noise is added here. Floats are rounded to the grid, and what is not finite becomes 0; they state the
-        standard deviation of their noise, and a grid below 2^-20 of it is refused: between the steps of the noise, or in the last
-        bits of the doubles, the records would show.
+        `value`: drawn by the method itself, from this meter's noise. Integers are the steps themselves: exact, their
+        noise too; where the plan hides them, its noise is added here. Floats are rounded to the grid, and what is not
+        finite becomes 0. They state the standard deviation of their noise, and a grid below 2^-20 of it is refused.
+        Otherwise the records would show between the steps of the noise, or in the last bits of the doubles.
         """
         leaf = self._opaque(name)
         flat = np.asarray(value).ravel()
@@ -214,11 +214,11 @@ class Meter:
 
     @property
     def declined(self) -> bool:
-        """Whether the mechanism gave no reply."""
+        """Whether the mechanism declined."""
         return self._declined
 
     def decline(self) -> None:
-        """Say that the mechanism gives no reply; what was drawn before stands in the release all the same."""
+        """Say that the mechanism declines. What was drawn before is part of the release nevertheless."""
         self._declined = True
 
     def _leaves(self, name: str, spend: BudgetItem, values: NDArray[Any]) -> Noisy:
@@ -247,7 +247,8 @@ class Meter:
     def _symmetric(self, spend: BudgetItem) -> NDArray[Any]:
         """Symmetric noise: variance sigma^2 on the diagonal, sigma^2/2 on each off-diagonal pair.
 
-        In the Frobenius norm an off-diagonal pair counts twice, so these variances give |D|_F^2 / sigma^2 = mu^2 exactly.
+        In the Frobenius norm an off-diagonal pair counts twice, so these variances give |D|_F^2 / sigma^2, the square
+        of mu, exactly.
         """
         p = spend.shape[0]
         source = self._source(spend.name)
@@ -290,7 +291,7 @@ class Meter:
         self._closed = True
         if not is_path(self._charged(), frozenset(self._drawn)) or set(self._parts) != set(self._plan.children):
             raise ReleaseError(
-                "what was drawn is no branch of the plan; a release draws every spend of one branch, once"
+                "the draws are not a branch of the plan; a release draws every budget item of one branch, once"
             )
 
     def _source(self, name: str) -> Noise:
@@ -354,7 +355,7 @@ class PartMeter:
         self._closed = True
         if not is_path(self._plan.event, frozenset(names_of(self._part, self._outer.all_drawn))):
             raise ReleaseError(
-                "what was drawn is no branch of the plan; a release draws every spend of one branch, once"
+                "the draws are not a branch of the plan; a release draws every budget item of one branch, once"
             )
 
 
@@ -373,7 +374,7 @@ def for_one_draw(source: Source, plan: Plan) -> AbstractContextManager[Source]:
 
 
 class _Subgroup(MappedSource):
-    """A source whose sums are those of a subgroup: what a method's draw is handed."""
+    """A source whose sums are over a subgroup: what a method's draw is handed."""
 
     def __init__(self, source: Source, predicate: Predicate) -> None:
         super().__init__(source, lambda one: Subset(one, predicate))
@@ -385,7 +386,7 @@ class _Subgroup(MappedSource):
 def within(source: Source, plan: Plan) -> tuple[Source, Plan]:
     """What a method's draw is handed: the records of its subgroup, and the plan with the method's own statistics.
 
-    A histogram of units is drawn beside them, of all units.
+    A histogram of all units is drawn, too.
     """
     own = {name: _own(one) for name, one in plan.statistics.items() if not one.by_unit}
     if plan.where is not None:
@@ -411,9 +412,9 @@ def seal(
 ) -> Release:
     """The private part of one plan: make the meter, hand it to `method.draw`, seal what it drew. No charge is made here.
 
-    For the gate, after the charge; for releases inside an opaque one, with `meter.noise(name)`; and for simulations. make: gives a
-    meter that is watched, for the audit.
-    Raises `ReleaseError` when the method draws what is no branch of its plan, returns anything but public numbers, or writes to the plan.
+    For the gate, after the charge; for releases inside an opaque one, with `meter.noise(name)`; and for simulations.
+    make: gives a meter that is watched, for the audit. Raises `ReleaseError` when the method draws anything but a
+    branch of its plan, returns anything but public numbers, or writes to the plan.
     """
     with for_one_draw(source, plan) as records, (make or Meter)(plan, noise) as meter:
         public = _drawn_by(method, records, plan, meter)
@@ -440,7 +441,7 @@ def _drawn_by(method: Draws, source: Source, plan: Plan, meter: Any) -> dict[str
         )
     if meter.declined and not any(isinstance(node, (Test, OpaqueRelease)) for node in nodes(plan.event)):
         raise ReleaseError(
-            f"{method.name} gave no reply, and its plan has no test or opaque release that pays for saying so"
+            f"{method.name} declined, and its plan has no test or opaque release that pays for saying so"
         )
     return _numbers(method, public)
 
@@ -551,7 +552,7 @@ def in_rounds(source: Source, draws: Mapping[str, Callable[[Source], Any]]) -> d
 
 
 def _hand_out(source: Source, waiting: Sequence[_Running]) -> None:
-    """One pass for all that was asked; what several ask alike is added up once, and each is given numbers of its own."""
+    """One pass for all requests; equal requests are added up once, and each is given separate numbers."""
     wanted: list[Statistic] = []
     places = []
     for one in waiting:

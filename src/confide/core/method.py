@@ -111,26 +111,29 @@ class Result(Protocol):
 class Method:
     """Base of methods, which are frozen dataclasses; their fields are their parameters, stored and never computed.
 
-    name: as registered; family: "regression", "tables", ...; version: changes when numbers change, and
-    releases of another one are refused; source: the reference;
-    relations: those it has a guarantee under, its default first; native: the name of its guarantee's class; intervals: one line
-    on what they cover; needs: any of "fixed_n", "positions", "public_table", "stream", "opaque"; asks: the fields of a question
-    that its table answers; units: the rules by which rows of an enforced unit can be bounded for it; unit_meat: whether its intervals
-    hold where a unit counts several rows, which are not independent (without it the plan refuses more than one); per_level: whether they
-    do where a unit counts once in each level of a column (`Unit(per=)`), and never rest on a public number of rows; designs: whether they
-    hold under the weights, strata and PSUs of a survey, and in clusters; outcome: how its response is asked for, whatever the schema says
-    of the column, which simulated records follow: as one of "two" values, as a "count", or "" as what it is declared as; least_rows: of a
-    unit, without which it says nothing; extensive: whether its numbers grow with the number of records, so that a sample's are compared
-    with a population's scaled to it; example: of a call, what it is given before the data, as it is written;
-    numbers: what the numbers of its forecast are by the ending of their names, "count", "share", "mean" or "quantile", {} without a name;
-    menu: how people ask for it, None where no form does; task: of `cf.advise`, which compares it with others of that task, "" for none;
-    targets: settings with which its answer without any noise is what that task is about, None where another one's is; kin: methods of one
-    kin release views on the same numbers, so that questions of a publication (`pools`, `overlaps`) and releases (`combine`) can be
-    brought together, "" for none. A class that is derived from another one inherits neither its menu nor its kin, because it answers
-    another question.
+    `name`: as registered. `family`: "regression", "tables" and others. `version`: changes when numbers change, and
+    releases of another version are refused. `source`: the reference. `relations`: those it has a guarantee under, its
+    default first. `native`: the name of its guarantee's class. `intervals`: one line on what they account for.
+    `needs`: any of "fixed_n", "positions", "public_table", "stream", "opaque". `asks`: the result options that its
+    table takes. `units`: the rules by which rows of an enforced unit can be bounded for it. `unit_meat`: whether its
+    intervals are valid where a unit counts several rows, which are not independent (without it the plan refuses more
+    than one). `per_level`: whether they do where a unit counts once in each level of a column (`Unit(per=)`), and
+    never rest on a public number of rows. `designs`: whether they hold under the weights, strata and PSUs of a
+    survey, and in clusters. `outcome`: how its response is used, whatever the schema says of the column: as one of
+    "two" values, as a "count", or "" as it is declared. Simulated records follow it. `least_rows`: of a unit, without
+    which it says nothing. `extensive`: whether its numbers grow with the number of records, so that a sample's are
+    compared with a population's scaled to it. `example`: of a call, what it is given before the data, as it is
+    written. `numbers`: what the numbers of its forecast are by the ending of their names, "count", "share", "mean" or
+    "quantile", {} without a name. `menu`: how people ask for it, None where no form does. `task`: of `cf.advise`,
+    which compares it with others of that task, "" for none. `targets`: settings with which its answer without any
+    noise is what that task is about, None where another one's is. `kin`: methods of one kin release views on the same
+    numbers, so that questions of a publication (`pools`, `overlaps`) and releases (`combine`) can be brought
+    together, "" for none. A class that is derived from another one inherits neither its menu nor its kin, because it
+    answers another question.
 
-    where: the subgroup that is asked about, as text ("age >= 65 & region == 'N'"), or None for all records; every method has it by name,
-    and none has to do anything about it: the plan and the records that a draw is handed are those of the subgroup.
+    `where`: the subgroup that is analyzed, as text ("age >= 65 & region == 'N'"), or None for all records. Every
+    method has it by name, and none has to do anything about it: the plan is about the subgroup, and a draw is handed
+    its records only.
 
     A method of one pass writes `statistics` and `table`, and what differs of `about` and `facts`; one of several rounds also
     `plan` and `draw`. It is handed its noise inside a meter, and it cannot make a release: the gate seals what the meter drew.
@@ -200,8 +203,8 @@ class Method:
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """From records: every noisy number through the meter. Returns public numbers, computed from noisy ones between the rounds.
 
-        What is returned must be a function of what the meter gave back and of public facts: the audit compares it between
-        neighbours under the same transcript. `meter.decline()` says that the mechanism gives no reply.
+        What is returned must be a function of what the meter gave back and of public facts: the audit compares it
+        between neighbors under the same transcript. `meter.decline()` says that the mechanism declines.
         """
         names = tuple(plan.statistics)
         for name, total in zip(names, source.aggregate(*map(plan.statistic, names)), strict=True):
@@ -213,9 +216,9 @@ class Method:
         raise PlanError(f"{self.name} reads no release; write table(release, about, question), or infer")
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The same question without privacy, by the names of the table, on practice records as the schema reads them. Never in a release.
+        """The same question without privacy, by the names of the table, on test data as the schema reads them. Never in a release.
 
-        frame: a `confide.schema.CodedFrame`. `PlanError` where only a release determines what is estimated.
+        frame: a `confide.schema.CodedFrame`. `PlanError` where only a release determines the estimand.
         """
         raise PlanError(f"{self.name} states no non-private reference")
 
@@ -233,19 +236,19 @@ class Method:
     ) -> tuple[Method, Guarantee, tuple[str, ...]] | None:
         """What to plan where an accuracy is asked for: the method, its level, what a reader must know; None where one level decides alone.
 
-        Override where a method divides its level among questions of which each has an accuracy of its own.
+        Override where a method divides its level among analyses of which each has its own margin of error.
         """
         return None
 
     def priced(self, schema: Any, relation: str, n: int | None = None) -> Guarantee | None:
-        """What it costs, for whoever plans without a privacy; None where a privacy must be given. n: of records, if it is public.
+        """What it costs, for anyone who plans without a privacy; None where a privacy must be given. n: of records, if it is public.
 
         Override where the parameters say how little noise is wanted.
         """
         return None
 
     def combine(self, releases: Sequence[Release], methods: Sequence[Method], options: ResultOptions | None) -> Result:
-        """One result of several releases of one data set, of which this method made the first and `methods` made each.
+        """One result of several releases of one dataset, of which this method made the first and `methods` made each.
 
         Override where noise on the same numbers averages out. Raises `PlanError` for what is not combined.
         """
@@ -254,10 +257,10 @@ class Method:
 
     @classmethod
     def proposed(cls, formula: str, schema: Any, n: int, points: Sequence[float]) -> Mapping[str, Any]:
-        """The settings with which `cf.advise` compares it, from public facts. points: where curves are compared, the middles of equal parts
-        of the feature's range; () in tasks that are not of curves.
+        """The settings with which `cf.advise` compares it, from public facts. `points`: where curves are compared, the
+        middles of equal parts of the feature's range; () in tasks that are not of curves.
 
-        Override where a parameter beside the formula has no default, or one that follows from n.
+        Override where a parameter other than the formula has no default, or one that follows from n.
         """
         return {}
 
@@ -272,7 +275,7 @@ class Method:
 
     def from_pool(self, pool: Method, release: Release, schema: Any) -> Result:
         """Its result, from the release of the pool that answers it. Override together with `pools`."""
-        raise PlanError(f"{self.name} is not answered by the release of another question; ask it by itself")
+        raise PlanError(f"{self.name} is not answered by the release of another analysis; release it separately")
 
     def overlaps(
         self, questions: Mapping[str, Method], shares: Mapping[str, Fraction], plans: Mapping[str, Plan], schema: Any
@@ -284,9 +287,9 @@ class Method:
         return ()
 
     def worst_data(self, plan: Plan, schema: Any) -> Iterable[tuple[Any, Any]]:
-        """Pairs of whole data sets, lists of records, that the audit should try.
+        """Pairs of whole datasets, lists of records, that the audit should try.
 
-        Override where the worst neighbours are more than a pair of records beside any others: close votes, blocks.
+        Override where the worst neighbors are more than a pair of records beside any others: close votes, blocks.
         """
         return ()
 
@@ -306,9 +309,9 @@ class Method:
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """From public facts alone: the tree of spends, the guarantee.
+        """From public facts alone: the tree of budget items, the guarantee.
 
-        n: the number of records, public under "substitute"; under "add-remove" a planning value that is published nowhere.
+        n: the number of records, public under substitution; under "add-remove" a planning value that is published nowhere.
         """
         about, allowance = self.about(schema), Allowance.of(privacy, self, schema)
         planned = self.statistics(about, allowance.relation)
@@ -327,7 +330,7 @@ class Method:
 
 
 def _check_statistics(name: str, planned: Any) -> None:
-    """Refuse what is no mapping of names to a statistic and its share of the cost."""
+    """Refuse what is not a mapping of names to a statistic and its share of the cost."""
     for one in planned.values() if isinstance(planned, Mapping) else [planned]:
         if not (
             isinstance(one, tuple)
@@ -336,7 +339,7 @@ def _check_statistics(name: str, planned: Any) -> None:
             and isinstance(one[1], Fraction | int)
         ):
             raise PlanError(
-                f"statistics of {name} must give names with a statistic and its share, a Fraction, of mu^2; write "
+                f"statistics of {name} must give names with a statistic and its share, a Fraction, of the cost; write "
                 'return {"sums": (Total(rows), Fraction(1))}'
             )
 

@@ -1,6 +1,7 @@
-"""The plan: all that a release will do, from public facts alone, printable before anything is spent.
+"""The plan: all that a release will do, from public facts alone, printable before anything is charged.
 
-What an analyst asks of a release. Frozen and serialisable: the same release and question give the same numbers.
+`ResultOptions` holds the options of a result. It is frozen and can be written to JSON: the same release and options
+give the same numbers.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from confide.core.units.privacy_unit import RULE, WHOLE, check_rows, counted_wor
 from confide.core.units.subgroup import Subset, in_subgroup
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, ApproxDP, Guarantee
+from confide.guarantees.plain_words import kind_words
 from confide.guarantees.validation import is_count
 from confide.guarantees.values import weakness
 from confide.schema import Schema
@@ -51,22 +53,39 @@ def checked_inference(inference: Any, call: str) -> str:
     if inference not in INFERENCE_TARGETS:
         said = "was left out" if inference is None else f"must be 'population' or 'dataset', got {inference!r}"
         raise PlanError(
-            f"inference {said}, and intervals differ: write {call}, inference='population') where the records are a sample and "
-            f"the question is about those they were drawn from, or {call}, inference='dataset') for these very records"
+            f"inference {said}, and intervals differ: write {call}, inference='population') where the records are a sample of the "
+            f"population in question, or {call}, inference='dataset') for exactly these records"
         )
     return str(inference)
 
 
 @dataclass(frozen=True)
 class ResultOptions:
-    """A question to a release; every field left at None keeps what the plan says.
+    """Options of a result, for `confide.infer`; None keeps what the plan says.
 
-    subset: coefficients to keep, by name or by factor; the intercept stays, and smaller models of a line beside numeric columns have no
-    intervals unless it is of SSP; contrasts: name -> {coefficient: weight}; kind: of an interval, "credible" (a posterior) or "confidence"
-    (limits); prior: of a posterior, another prior, such as "beta(2, 5)"; quantiles: others, such as .25,.5,.75; inference: what the intervals
-    of a table are about, "population" (of which the records are a sample) or "dataset" (these records). formula, loss: as the method's page
-    describes them.
+    Parameters
+    ----------
+    subset : tuple of str, optional
+        Coefficients to keep, by name or by factor; the intercept stays. Smaller
+        models of a linear regression with numeric columns have no intervals,
+        except with SSP.
+    contrasts : mapping of str to mapping of str to float, optional
+        Combinations of coefficients, such as ``{"gap": {"sex[T.male]": 1.0}}``.
+    kind : {"credible", "confidence"}, optional
+        Kind of an interval: of a posterior, or of confidence.
+    quantiles : tuple of float, optional
+        Other quantiles than those of the plan, such as ``(0.1, 0.9)``.
+    prior : str, optional
+        Another prior of a credible interval, such as ``"beta(2, 5)"``.
+    formula : str, optional
+        Another formula, for methods that answer several from one release.
+    loss : str, optional
+        Another loss, for methods that answer several from one release.
+    inference : {"population", "dataset"}, optional
+        What the intervals of a table are about, if not what the plan says.
 
+    Examples
+    --------
     >>> ResultOptions(subset=("age", "educ")).to_dict()
     {'subset': ['age', 'educ']}
     """
@@ -132,7 +151,8 @@ class MethodId:
 def method_parameters(method: Any) -> dict[str, Any]:
     """The constructor's parameters of a method, which is a frozen dataclass that stores and never computes.
 
-    All of them, also those at their defaults, but for a field that takes no part in comparisons: who is told of progress is no fact.
+    All of them, also those at their defaults, but for a field that takes no part in comparisons: who is told of
+    progress is not a fact.
     """
     if not is_dataclass(method):
         raise PlanError(
@@ -143,7 +163,7 @@ def method_parameters(method: Any) -> dict[str, Any]:
 
 
 def check_n(n: Any) -> None:
-    """Raise `PlanError` for a number of records that is none. A method whose forecast asks for n before `Plan.of` calls it first."""
+    """Raise `PlanError` for a number of records that is not allowed. A method whose forecast needs n before `Plan.of` calls it first."""
     if n is not None and not is_count(n):
         raise PlanError(f"n must be a whole number of records, from 0 to 2^53, got {n!r}")
 
@@ -155,12 +175,66 @@ def parameters_of(kind: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """All public facts of a release. `sha256` is its identity; two plans are equal when their digests are.
+    """All public facts of a release; made by `confide.plan`.
 
-    `statistics` holds the live record maps of a plan that was just made; a plan that was loaded has none, and the gate makes
-    it anew from its method, schema and request before it believes any number in the file. `forecast`, `notes` and `planned_n` are live
-    too: they are computed when a plan is made, may follow from a number of records that is no public fact, and so stand in no
-    file, no digest and no release. `made_for` is what `schema` says, as the object that it was written from (`declared`).
+    `sha256` is the plan ID. Two plans are equal when their IDs are.
+
+    Parameters
+    ----------
+    method : MethodId
+        Name, version and parameters of the method.
+    schema : mapping
+        The schema as a dict.
+    requested : Guarantee
+        Guarantee that was asked for.
+    guarantees : tuple of Guarantee
+        What the release states: first the native guarantee, then what follows
+        from it.
+    event : Event
+        What is drawn: the tree of budget items.
+    options : ResultOptions, optional
+        Options of the result that the plan fixes.
+    passes : int, default 1
+        Passes over the records.
+    n : int, optional
+        Public number of records, under substitution only.
+    public_inputs : mapping of str to str
+        Digests of further public inputs.
+    constants : mapping
+        Public numbers that the method computed, by name.
+    target : str, default ""
+        The estimand, in words.
+    intervals_for : str, default ""
+        What the intervals account for.
+    warnings : tuple of str, default ()
+        What to know before the release.
+    children : mapping of str to Plan
+        In a publication: the plan of each analysis.
+    statistics : mapping of str to Statistic
+        The live record maps of a plan that was just made. A loaded plan has
+        none.
+    forecast : mapping
+        Expected standard errors. Live: in no file, digest or release.
+    notes : tuple of str, default ()
+        Remarks on the forecast. Live, too.
+    planned_n : int, optional
+        Number of records of the forecast. Live, too, because it need not be
+        public.
+    made_for : Schema, optional
+        The schema as the object that `schema` was written from.
+
+    Notes
+    -----
+    Before a loaded plan is charged, confide makes it again from its method,
+    schema and request, and believes no number in the file.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1)})
+    >>> plan = cf.plan(cf.tables.Means("x", inference="population"), schema, cf.GDP(0.5))
+    >>> cf.Plan.from_json(plan.to_json()) == plan
+    True
     """
 
     method: MethodId
@@ -195,9 +269,31 @@ class Plan:
         n: int | None = None,
         **facts: Any,
     ) -> Plan:
-        """A plan for a method; `facts` are further fields (passes, constants, target, covers, ...).
+        """Make a plan for a method; for authors of methods.
 
-        n: kept as a public fact under "substitute" alone. What follows from it otherwise goes into `forecast` and `notes`.
+        Parameters
+        ----------
+        method : Method
+            The method.
+        schema : Schema
+            Public description of the data.
+        allowance : Allowance or Proved
+            What may be spent, and how it is proved.
+        event : Event
+            What is drawn.
+        statistics : mapping of str to Statistic
+            The record maps.
+        n : int, optional
+            Number of records; kept as a public fact under substitution alone.
+            Otherwise it shows only in `forecast` and `notes`.
+        **facts : object
+            Further fields, such as `passes`, `constants`, `target`,
+            `intervals_for`.
+
+        Returns
+        -------
+        Plan
+            The plan.
         """
         check_n(n)
         bare = schema.without_typical
@@ -235,7 +331,7 @@ class Plan:
 
     @cached_property
     def declared(self) -> Schema:
-        """The schema as an object; of a plan from a file it is read from the plan's facts."""
+        """The schema as an object; for a plan from a file it is read from the plan's facts."""
         return Schema.from_dict(self.schema) if self.made_for is None else self.made_for
 
     @property
@@ -250,11 +346,11 @@ class Plan:
 
     @property
     def kept(self) -> str:
-        """Which rows of a unit are counted, where the others are left out; "" where all count."""
+        """Which rows of a unit count, where the others are truncated; "" where all count."""
         return kept_words(self.schema, self.rule, whole=WHOLE in self.constants)
 
     def titled(self, target: str) -> str:
-        """What is estimated, with the subgroup that it is estimated of and how units count in it, once."""
+        """The estimand, with its subgroup and with how units count in it, once."""
         counted = ""
         if not self.declared.plain:
             counted = counted_words(self.schema, self.rule, whole=WHOLE in self.constants)
@@ -263,7 +359,7 @@ class Plan:
 
     @property
     def relation(self) -> str:
-        """The neighbouring relation of every statement in the plan."""
+        """The neighboring relation of every statement in the plan."""
         relation = self.guarantees[0].relation
         assert relation is not None
         return relation
@@ -274,7 +370,7 @@ class Plan:
         return self.guarantees[0]
 
     def spend(self, name: str) -> BudgetItem:
-        """The spend of that name."""
+        """Give the budget item of a name."""
         for leaf in leaves(self.event):
             if isinstance(leaf, BudgetItem) and leaf.name == name:
                 return leaf
@@ -283,21 +379,38 @@ class Plan:
         )
 
     def statistic(self, name: str) -> Statistic:
-        """The live statistic of that name; `PlanError` on a plan that was loaded from a file and not made anew."""
+        """Give the live statistic of a name; `PlanError` on a plan that was loaded from a file and not made again."""
         if name not in self.statistics:
             raise PlanError(
-                f"the plan holds no statistic {name!r}; a plan from a file is made anew by confide.release(plan, source, ...)"
+                f"the plan holds no statistic {name!r}; a plan from a file is made again by confide.release(plan, source, ...)"
             )
         return self.statistics[name]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form of every public fact."""
+        """Give every public fact as JSON types.
+
+        Returns
+        -------
+        dict
+            What `from_dict` reads back.
+        """
         children = [_child_to_dict(name, one) for name, one in self.children.items()]
         return {**encode(self), **({"children": children} if children else {})}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
-        """The inverse of `to_dict`, without live statistics."""
+        """Read what `to_dict` wrote, without live statistics.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` gave.
+
+        Returns
+        -------
+        Plan
+            The plan.
+        """
         children = {
             one["name"]: cls.from_dict({**one["plan"], "schema": data["schema"]}) for one in data.get("children", ())
         }
@@ -309,9 +422,18 @@ class Plan:
         return digest(self.to_dict())
 
     def to_json(self) -> str:
-        """The plan as a file that a steward can be handed: `confide release plan.json data.parquet`.
+        """Give the plan as a file for the steward: `confide release plan.json
+        data.parquet`.
 
-        Raises `PlanError` for a plan that no file can hold.
+        Returns
+        -------
+        str
+            The JSON text.
+
+        Raises
+        ------
+        PlanError
+            No file can hold the plan.
         """
         try:
             return written("plan", self.to_dict())
@@ -322,7 +444,24 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str) -> Plan:
-        """Read a plan's file; `ReleaseError` when it is damaged, of another format, or anything that confide does not write."""
+        """Read a plan's file.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` gave.
+
+        Returns
+        -------
+        Plan
+            The plan.
+
+        Raises
+        ------
+        ReleaseError
+            The file is damaged, of another format, or not one that confide
+            writes.
+        """
         return read("plan", text, cls.from_dict)
 
     def __eq__(self, other: object) -> bool:
@@ -331,14 +470,28 @@ class Plan:
     def __hash__(self) -> int:
         return hash(self.sha256)
 
-    def summary(self, *, verbose: bool = False) -> str:
-        """The plan as text, at most 80 columns wide: what to expect, what it costs, whom it protects, expected standard errors.
+    def summary(self, *, verbose: bool = False, budget: str = "") -> str:
+        """Give the plan as text, at most 80 columns wide.
 
-        verbose: with every budget item, what was simulated for the forecast, all that the intervals account for, and the whole plan ID.
+        It says what to expect, what it costs, whom it protects, and the
+        expected standard errors.
+
+        Parameters
+        ----------
+        verbose : bool, default False
+            Whether to print every budget item, the simulation behind the
+            forecast, all that the intervals account for, and the whole plan ID,
+            too.
+
+        Returns
+        -------
+        str
+            The text.
         """
         facts = [("Forecast", text) for text in self._outlooks]
-        facts += [("Cost", f"{self.requested}")]
-        facts += [("Gives", str(statement)) for statement in self.guarantees if verbose or statement != self.requested]
+        facts += [("Cost", text) for text in [budget, kind_words(self.requested)] if text]
+        others = [one for one in self.guarantees if verbose and one != self.requested]
+        facts += [("Implies", kind_words(one)) for one in others]
         facts += [("Protects", unit_words(self.schema, self.rule, whole=WHOLE in self.constants))]
         weak = [("Caution", text) for text in [weakness(self.requested)] if text]
         after = [*weak, *(("Caution", text) for text in self.warnings), *(("Note", text) for text in self.notes)]
@@ -346,17 +499,19 @@ class Plan:
         if verbose:
             after += [("Scenarios", self.forecast["assumes"])] if "note" in self.forecast else []
             after += [("Passes", f"{self.passes} over the records")]
-        after += [("Plan ID", self.sha256 if verbose else self.sha256[:8])]
+        more = "" if verbose else f"{'(budget items, scenarios: --verbose)':>{_WIDEST - 19 - 4}}"
+        after += [("Plan ID", self.sha256)] if verbose else []
         lines = [f"Plan: {self.target}", "", *_labelled(facts), *self._errors]
         for name, child in self.children.items():
-            lines += ["", f"{name}: {child.target}", "", *_labelled([("Gives", str(child.guarantee))])]
+            lines += ["", f"{name}: {child.target}", "", *_labelled([("Cost", kind_words(child.guarantee))])]
             lines += [*_labelled([("Forecast", text) for text in child._outlooks]), *child._errors]
             said = [("Intervals for", child.intervals_for), *(("Caution", text) for text in child.warnings)]
             lines += ["", *_labelled([*said, *(("Note", text) for text in child.notes)])]
         if verbose:
             head = f"{'budget item':<18}{'share':>8}{'cost':>22}{'noise SD / sensitivity':>23}{'numbers':>9}"
             lines += ["", head, "-" * len(head), *_event_lines(self.event, exact_cost(self.event))]
-        return "\n".join(clean(line) for text in [*lines, "", *_labelled(after)] for line in _wrapped(text))
+        ends = [*_labelled(after), *([] if verbose else [f"{'Plan ID':<11}{self.sha256[:8]}{more}"])]
+        return "\n".join(clean(line) for text in [*lines, "", *ends] for line in _wrapped(text))
 
     def _repr_html_(self) -> str:
         return as_html(self.summary())
@@ -378,12 +533,14 @@ class Plan:
         return ["", *_error_lines(self.forecast), *wrap(note, _WIDEST, break_long_words=False, break_on_hyphens=False)]
 
     def published(self) -> Plan:
-        """This plan without anything live: a record map may hold more than the file says, a forecast a number that is not public."""
+        """This plan without anything live, because a record map may hold more than the file says and a forecast a number
+        that is not public.
+        """
         children = {name: one.published() for name, one in self.children.items()}
         return replace(self, children=children, statistics={}, forecast={}, notes=(), planned_n=None)
 
     def outlook(self, other: Plan, n: int | None) -> Plan:
-        """This plan with what another one, made for n records and typical spreads, expects: its forecast and notes. No fact changes."""
+        """This plan with the forecast and notes of another, which was made for n records and typical spreads. No fact changes."""
         children = {name: one.outlook(other.children[name], n) for name, one in self.children.items()}
         return replace(self, children=children, forecast=other.forecast, notes=other.notes, planned_n=n)
 
@@ -392,7 +549,7 @@ class Plan:
 
 
 def _child_to_dict(name: str, child: Plan) -> dict[str, Any]:
-    """A question of a publication, which is about the records of the whole: the schema stands there."""
+    """An analysis of a publication, which is about the records of the whole, so only the whole holds the schema."""
     return {"name": name, "plan": {key: value for key, value in child.to_dict().items() if key != "schema"}}
 
 
@@ -403,16 +560,19 @@ def _of_subgroup(target: str, where: str) -> str:
 
 def _labelled(facts: Iterable[tuple[str, str]]) -> list[str]:
     """Facts with their labels, in lines with a hanging indent."""
-    lines = []
+    lines: list[str] = []
+    before = ""
     for label, text in facts:
+        wide = max(11, len(label) + 2)
         lines += wrap(
             clean(text),
             _WIDEST,
-            initial_indent=f"{label:<15}",
-            subsequent_indent=" " * 15,
+            initial_indent=f"{'' if label == before else label:<{wide}}",
+            subsequent_indent=" " * wide,
             break_long_words=False,
             break_on_hyphens=False,
         ) or [label]
+        before = label
     return lines
 
 
@@ -424,7 +584,7 @@ def _wrapped(line: str) -> list[str]:
 
 
 def _event_lines(event: Event, total: Cost | None, indent: str = "") -> list[str]:
-    """The spends in order; the branches of a choice one below the other, of which exactly one is drawn."""
+    """The budget items in order; the branches of a choice one below the other, of which exactly one is drawn."""
     match event:
         case Branches(branches):
             lines = []
@@ -446,7 +606,7 @@ def _event_lines(event: Event, total: Cost | None, indent: str = "") -> list[str
 
 
 def _runs(parts: tuple[Event, ...]) -> list[tuple[Event, ...]]:
-    """Spends that are alike but for the number that ends their name, together; anything else by itself."""
+    """Budget items that differ only in the number that ends their name, together; anything else separately."""
     runs: list[tuple[Event, ...]] = []
     for part in parts:
         last = runs[-1][0] if runs else None
@@ -477,7 +637,7 @@ def _run_lines(run: tuple[Event, ...], total: Cost | None, indent: str) -> list[
 
 
 def _spend_lines(spend: BudgetItem, name: str, times: int, total: Cost | None) -> list[str]:
-    """A row of the budget; a name that leaves no room for its cost stands above it."""
+    """A row of the budget; a name that leaves no room for its cost has a line above it."""
     cost = spend.exact_cost
     # a Gaussian spend inside a total in rho has no share that a reader could check; it is left out
     share = f"{float(times * cost.amount / total.amount):.1%}" if total is not None and total.kind is cost.kind else ""
@@ -507,46 +667,48 @@ def _error_lines(forecast: Mapping[str, Any]) -> list[str]:
         name: [_expected(forecast[key][name], between.get(key, {}).get(name)) for key in counts]
         for name in forecast[counts[0]]
     }
-    width = max(*map(len, cells), len("expected std. err.")) + 2
-    wide = max(14, 2 + max(len(cell) for row in cells.values() for cell in row))
-    head = "expected std. err.".ljust(width) + "".join(f"{'n = ' + key:>{wide}}" for key in counts)
+    width = max(*map(len, cells), 4) + 2
+    heads = [f"n = {key}" for key in counts]
+    heads[0] = f"expected std. err., {heads[0]}"
+    wide = 2 + max(len(cell) for row in [heads, *cells.values()] for cell in row)
+    head = "term".ljust(width) + "".join(f"{one:>{wide}}" for one in heads)
     rows = [f"{name:<{width}}" + "".join(f"{cell:>{wide}}" for cell in row) for name, row in cells.items()]
     return [head, "-" * len(head), *rows]
 
 
 def _outlooks(forecast: Mapping[str, Any], *, shares: bool = False) -> list[str]:
     """What to expect at each number of records; shares: also which share of the variance is privacy noise."""
-    told = []
-    for key in (key for key in forecast if key not in BESIDE):
+    told: list[str] = []
+    counts = [key for key in forecast if key not in BESIDE]
+    for key in counts:
         if key in forecast.get("valid", {}):
             part = forecast.get("answered", {}).get(key)
             whole, each = forecast.get("of", ("every coefficient", "coefficients"))
             price = forecast["price"].get(key)
-            said = _outlook(forecast["valid"][key], price, whole)
-            if part is not None and part > forecast["valid"][key]:
-                said += f"; over all scenarios {part:.0%} of the {each} have one"
+            told.append(_outlook(forecast["valid"][key], whole) + (f", n = {key}" if len(counts) > 1 else ""))
+            if part is not None and part > forecast["valid"][key] and forecast["valid"][key] < 0.9:
+                told.append(f"{part:.0%} of the {each} have an interval, over all scenarios")
+            if price is not None and forecast["valid"][key] > 0.2:
+                times = "about those" if price < 1.05 else f"about {price:.2g} times those"
+                told.append(f"Standard errors {times} without privacy")
             if shares and price is not None:
-                said += f"; privacy noise is {1 - 1 / price**2:.0%} of their squared width"
-            told.append(f"n = {key}: {said}")
+                told.append(f"Privacy share {1 - 1 / price**2:.0%}")
     return told
 
 
 def _expected(cell: Any, between: tuple[float, float] | None = None) -> str:
     """A number and between which it lies, an interval, or none."""
     if cell is None:
-        return "-"
+        return "n/a"
     if between is not None:
         return f"{cell:.4g} ({_expected(between)})"
     return f"{cell[0]:.4g} to {cell[1]:.4g}" if isinstance(cell, tuple) else f"{cell:.4g}"
 
 
-def _outlook(chance: float, price: float | None, whole: str) -> str:
-    """The chance of status "valid" in words, and what privacy costs, where it is known. whole: what has an interval then."""
+def _outlook(chance: float, whole: str) -> str:
+    """The chance of status "valid", in words. whole: what has an interval then, such as "every coefficient"."""
     words = "low" if chance < 0.5 else "medium" if chance < 0.9 else "high"
-    told = f"chance of valid intervals for {whole} {words} ({chance:.0%} of scenarios)"
-    if chance <= 0.2 or price is None:
-        return told
-    return f"{told}, {'about' if price < 1.05 else f'{price:.2g} times'} as wide as without privacy"
+    return f"Valid intervals for {whole}: chance {words} ({chance:.0%} of scenarios)"
 
 
 for _kind in (Event, *get_args(Event)):
@@ -559,6 +721,6 @@ def check_read(made: Plan, where: str | None) -> None:
     read = where is None or all(isinstance(one, Subset) or one.by_unit for one in made.statistics.values())
     if made.where != where or not read:
         raise PlanError(
-            f"the plan of {made.method.name!r} is not about the subgroup where={where!r}: its record maps cannot be told to leave the "
-            "others out; leave where out, or make the plan in the method with Plan.of"
+            f"the plan of {made.method.name!r} is not about the subgroup where={where!r}: its record maps cannot exclude the "
+            "others; leave where out, or make the plan in the method with Plan.of"
         )

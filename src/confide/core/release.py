@@ -1,12 +1,13 @@
-"""The release: noisy statistics with their guarantee. It is all that leaves the private wing, and it may be published.
+"""The release: noisy statistics with their guarantee. Nothing else leaves the private part of the code, and it may be
+published.
 
-The parts of a publication: plans in a plan, meters in a meter, releases in a release.
+A publication has parts: plans in a plan, meters in a meter, releases in a release.
 
-The spends of a part stand in the whole plan's tree under the name of the part, "model/moments", and its noise is drawn by the meter of the
-whole, which alone knows what was charged: a part has a meter in front of that one (`meter.PartMeter`), which puts its name before what it
-draws and can draw nothing else.
+The budget items of a part are in the whole plan's tree under the name of the part, "model/moments". Its noise is
+drawn by the meter of the whole, which alone knows what was charged. A part has a meter in front of that one
+(`meter.PartMeter`), which puts its name before what it draws and can draw nothing else.
 
-Whether a plan's statements are paid for by its spends. The gate asks before it charges, whoever wrote the method.
+`check_plan` compares a plan's statements with its budget items before the charge, for every method.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _OF = "/"
 
 
 def prefixed(part: str, name: str) -> str:
-    """The name of a spend or a number of a part, in the whole."""
+    """The name of a budget item or a number of a part, in the whole."""
     return f"{part}{_OF}{name}"
 
 
@@ -83,10 +84,10 @@ def statistics_of(plans: Mapping[str, Plan]) -> dict[str, Statistic]:
 
 @dataclass(frozen=True, eq=False)
 class Noisy:
-    """One noisy statistic: integers (Python integers in an object array) in steps, and the law of their noise.
+    """One noisy statistic: integers (Python integers in an object array) in steps, and the distribution of their noise.
 
-    For norm "frobenius" the matrix is symmetric, its diagonal has variance `variance` and its off-diagonal entries half of
-    it; otherwise every entry has `variance`.
+    For norm "frobenius" the matrix is symmetric, its diagonal has variance `variance` and its off-diagonal entries
+    half of it; otherwise every entry has `variance`.
     """
 
     values: Numbers
@@ -127,11 +128,39 @@ class Noisy:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """Noisy statistics, the plan they came from, what was computed between rounds, digests of bulk outputs, guarantees.
+    """Noisy statistics with their plan and guarantees: what may be published.
 
-    status: "released", or "declined" when the mechanism declined; `simulated` is True when a seed made the noise: such a
-    release protects nobody and the gate will neither charge nor publish it. statuses: of a publication, by question: "released",
-    "declined", or "failed" after the charge, which no guarantee covers.
+    It is made by `confide.release` and read by `confide.infer`.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan that it was made from.
+    status : {"released", "declined"}
+        "declined" when the mechanism declined.
+    statistics : mapping of str to Noisy
+        The noisy statistics.
+    guarantees : tuple of Guarantee
+        What is proved of the release.
+    public : mapping of str to array
+        What was computed from noisy numbers between rounds.
+    artifacts : mapping of str to str
+        Digests of bulk outputs.
+    simulated : bool, default False
+        Whether a seed made the noise. That release protects no one and is
+        neither charged nor published.
+    statuses : mapping of str to str
+        Of a publication, by analysis: "released", "declined", or "failed" after
+        the charge, which no guarantee covers.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1)})
+    >>> data = cf.read(schema.sample(500, seed=1), schema)
+    >>> release = cf.release(cf.tables.Means("x", inference="population"), data, cf.GDP(1.0), ledger=None)
+    >>> cf.Release.from_json(release.to_json()).sha256 == release.sha256
+    True
     """
 
     plan: Plan
@@ -151,12 +180,29 @@ class Release:
         return self.statistics[name]
 
     def child(self, name: str) -> Release:
-        """One question of a publication as a release of its own, which `confide.infer` reads; the receipt names the whole.
+        """Give one analysis of a publication as a release that `confide.infer` reads.
 
-        Raises `PlanError` for a name that is not there, and `NoResult` for a question that failed after the charge.
+        The receipt names the whole.
+
+        Parameters
+        ----------
+        name : str
+            Name of the analysis.
+
+        Returns
+        -------
+        Release
+            The analysis.
+
+        Raises
+        ------
+        PlanError
+            The name does not exist.
+        NoResult
+            The analysis failed after the charge.
         """
         if name not in self.plan.children:
-            asked = ", ".join(map(repr, self.plan.children)) or "none: it is no publication"
+            asked = ", ".join(map(repr, self.plan.children)) or "none: it is not a publication"
             raise PlanError(f"the release has no question {name!r}; it has: {asked}")
         if self.statuses[name] == "failed":
             raise NoResult(
@@ -178,51 +224,124 @@ class Release:
         return self.guarantees[0]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; nothing is lost and nothing private is in it."""
+        """Give the release as JSON types; nothing is lost and nothing private is in it.
+
+        Returns
+        -------
+        dict
+            What `from_dict` reads back.
+        """
         return encode(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Release:
-        """The inverse of `to_dict`."""
+        """Read what `to_dict` wrote.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` gave.
+
+        Returns
+        -------
+        Release
+            The release.
+        """
         return decode(cls, data)
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the whole release: what the receipt in the ledger names."""
+        """The release ID: digest of the whole release, which the receipt in the ledger names."""
         return digest(self._plain)
 
     @cached_property
     def _plain(self) -> dict[str, Any]:
-        """`to_dict`, kept: nobody outside may write into it."""
+        """`to_dict`, kept: it must not be changed from outside."""
         return encode(self)
 
     @cached_property
     def drawn_sha256(self) -> str:
-        """Digest of the drawn integers, their steps and their laws, and of no name: the key of every draw inside `infer`.
+        """Digest of the drawn integers, their steps and their distributions, and of no name: the key of every draw
+        inside `infer`.
 
-        Columns, levels and data sets may be renamed and a plan said otherwise: what was drawn is the same, and so is every number read
-        from it.
+        Columns, levels and datasets may be renamed and a plan worded differently. The draws are the same, and so is
+        every number computed from them.
         """
         return digest(sorted(map(digest, self._plain["statistics"].values())))
 
     def to_json(self) -> str:
-        """The publishable file, the same bits on every machine; `ReleaseError` for what no file of confide holds."""
+        """Give the publishable file, the same bits on every machine.
+
+        Returns
+        -------
+        str
+            The JSON text.
+
+        Raises
+        ------
+        ReleaseError
+            No file of confide can hold it.
+        """
         return written("release", self._plain)
 
     @classmethod
     def from_json(cls, text: str) -> Release:
-        """Read a release's file; `ReleaseError` when it is damaged, of another format, or anything that confide does not write."""
+        """Read a release's file.
+
+        Parameters
+        ----------
+        text : str
+            What `to_json` gave.
+
+        Returns
+        -------
+        Release
+            The release.
+
+        Raises
+        ------
+        ReleaseError
+            The file is damaged, of another format, or not one that confide
+            writes.
+        """
         return read("release", text, cls.from_dict)
 
     def save(self, path: str | Path) -> Path:
-        """Write `to_json` to a file and return its path."""
+        """Write `to_json` to a file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        Path
+            Its path.
+        """
         target = Path(path)
         target.write_text(self.to_json(), encoding="utf-8")
         return target
 
     @classmethod
     def load(cls, path: str | Path) -> Release:
-        """Read a file that `save` wrote."""
+        """Read a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        Release
+            The release.
+
+        Raises
+        ------
+        ReleaseError
+            The file is damaged or of another format.
+        """
         return cls.from_json(text_of(path, "release"))
 
     def __eq__(self, other: object) -> bool:
@@ -260,7 +379,7 @@ def statements_hold(event: Event, guarantees: tuple[Guarantee, ...]) -> bool:
 
 
 def request_met(plan: Plan) -> bool:
-    """Whether what a plan says was asked for is about the same unit and relation as its guarantee, and the guarantee gives it."""
+    """Whether a plan's request is about the same unit and relation as its guarantee, and the guarantee meets it."""
     asked, native = plan.requested, plan.guarantees[0]
     same = (asked.relation, asked.unit, asked.trust) == (native.relation, native.unit, native.trust)
     return same and any(implies(own, asked) for own in plan.guarantees)
@@ -281,7 +400,7 @@ def _bounds_fit(event: Event, native: Guarantee) -> bool:
 
 
 def _amount(native: Guarantee) -> Fraction:
-    """The number of a statement that adds up, exactly: mu^2, rho or epsilon."""
+    """The number of a statement that adds up, exactly: the square of mu, rho or epsilon."""
     match native:
         case GDP(mu):
             return Fraction(mu) ** 2
@@ -346,10 +465,10 @@ def drawn_as_planned(event: Event, statistics: Mapping[str, Noisy]) -> bool:
 
 
 def parts_agree(release: Release) -> bool:
-    """Whether a release is one of its plan: its numbers drawn as planned, and where it is a publication, those of each question; its
-    statements are about the unit that its schema enforces.
+    """Whether a release agrees with its plan.
 
-    A question that failed has no numbers; its status is the one that no guarantee covers.
+    Its numbers are drawn as planned; in a publication, those of each analysis. Its statements are about the unit that
+    its schema enforces. An analysis that failed has no numbers; its status is the one that no guarantee covers.
     """
     children, statuses = release.plan.children, release.statuses
     whose, whole = protected(release.plan.schema), (release.plan, *children.values())
@@ -369,14 +488,14 @@ def parts_agree(release: Release) -> bool:
 
 
 def _children_hold(plan: Plan) -> bool:
-    """Whether the event of a publication is what its questions spend, and each of them states no less than that."""
+    """Whether the event of a publication is what its analyses spend, and each of them states no less than that."""
     return plan.event == of_parts(plan.children) and all(
         statements_hold(one.event, one.guarantees) and one.relation == plan.relation for one in plan.children.values()
     )
 
 
 def check_plan(plan: Plan, requested: Guarantee) -> None:
-    """Raise `PlanError` when a plan answers another request, states less than it spends, or spends less than its maps say."""
+    """Raise `PlanError` when a plan meets another request, states less than it spends, or spends less than its maps say."""
     who = f"the plan of {plan.method.name!r}"
     whose = protected(plan.schema)
     if any(statement.unit != whose for statement in plan.guarantees):

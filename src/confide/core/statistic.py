@@ -3,9 +3,9 @@
 A sensitivity is written once, in the map: `l2_squared` bounds the sum of squares of what one record contributes, whatever
 the floating point did on the way there. The statistic turns it into its own sensitivity for a relation.
 
-Exactness of the Gram matrix (products of float64 matrices that are exact integers): with |a| <= 2^b and blocks of 2^(53-2b)
-rows every partial sum, in any order and with fused operations, is an integer of size at most 2^53; blocks add up in int64
-and are flushed to Python integers before 2^(62-2b) rows.
+Exactness of the Gram matrix (products of float64 matrices that are exact integers): let |a| <= 2^b and blocks have
+2^(53-2b) rows. Then every partial sum, in any order and with fused operations, is an integer of size at most 2^53.
+Blocks add up in int64 and are flushed to Python integers before 2^(62-2b) rows.
 
 Where records are, as the rest of the house may see it: exact sums, and nothing else.
 
@@ -76,9 +76,9 @@ class RecordMap(Protocol):
 class SparseMap(RecordMap):
     """Base of maps of which a record has few numbers that are not 0: class sums, whose width grows with the classes, records do not.
 
-    `sparse` gives, number by number, the place of each record's number among the rows (the width for none) and the number itself; they are
-    what a `Total` adds up, and what the rows are made of. A record's places are different ones. Where the map has a beginning,
-    `sparse_of` goes on from its result.
+    `sparse` gives, number by number, the place of each record's number among the rows (the width for none) and the
+    number itself. They are what a `Total` adds up, and what the rows are made of. A record's places are different
+    ones. Where the map has a beginning, `sparse_of` goes on from its result.
     """
 
     @abstractmethod
@@ -117,12 +117,12 @@ class Statistic(Protocol):
 
     @property
     def grain(self) -> Fraction:
-        """What its values are multiples of. Override where they are no whole numbers, as sums by weight are."""
+        """What its values are multiples of. Override where they are not whole numbers, as sums by weight are."""
         return Fraction(1)
 
     @property
     def by_rows(self) -> bool:
-        """Whether each row of a unit moves it by itself although its map is told where units begin. Override where that is so."""
+        """Whether each row of a unit moves it separately although its map is told where units begin. Override where that is so."""
         return False
 
     def marginal_of(self, other: Statistic, /) -> Callable[[Any], Any] | None:
@@ -135,8 +135,9 @@ class Statistic(Protocol):
     def moved_squared(self, own: Any, rows: Any) -> Any:
         """Squared changes, in its own norm, when the record with the row `own` gives way to each of `rows`.
 
-        own: shape (width,), zeros for no record; rows: (width, m); shape (m,), exact for arrays of Python integers. What the searches for
-        the worst neighbours are about. Override where it is no plain sum, Gram matrix or histogram of its map.
+        own: shape (width,), zeros for no record; rows: (width, m); shape (m,), exact for arrays of Python integers.
+        What the searches for the worst neighbors are about. Override where it is not a plain sum, Gram matrix or
+        histogram of its map.
         """
         if self.norm == "frobenius":
             inner = (own[:, None] * rows).sum(axis=0)
@@ -149,13 +150,13 @@ class Statistic(Protocol):
 class Beginning(Protocol):
     """What several maps compute first, and alike: a function of a block of codes, from public configuration only.
 
-    A map that has one (`begins`) goes on from its result in `of`, so that map(codes) is of(begins(codes)), to the bit; a statistic of such
-    a map has it too, and `take(state, begun)` is `update(state, codes)`. A pass computes equal beginnings once for each block. Nothing
-    that is handed to `of` may be written to.
+    A map that has one (`begins`) goes on from its result in `of`, so that map(codes) is of(begins(codes)), to the
+    bit. A statistic of this kind of map has it too, and `take(state, begun)` is `update(state, codes)`. A pass
+    computes equal beginnings once for each block. Nothing that is handed to `of` may be written to.
 
-    One that `stays` is likely asked again in later passes of a draw, and a source that keeps codes may keep its result too: it is called
-    with room for so many `rows` of a result, and `after(other, begun, codes)` is what it gives for the same records by a result of before,
-    to the bit, None where that does not serve.
+    One that `stays` is likely asked again in later passes of a draw, and a source that keeps codes may keep its
+    result too. It is called with room for so many `rows` of a result, and `after(other, begun, codes)` is what it
+    gives for the same records by a result of before, to the bit, None where that does not serve.
     """
 
     if TYPE_CHECKING:
@@ -226,7 +227,7 @@ class _ExactSum(Statistic, ABC):
 class Gram(_ExactSum):
     """The exact Gram matrix sum m m' of a record map, shape (width, width), symmetric.
 
-    Sensitivity in the Frobenius norm: |m m'|_F = |m|^2, so its square is l2_squared^2 under add-remove. Under substitute the
+    Sensitivity in the Frobenius norm: |m m'|_F = |m|^2, so its square is l2_squared^2 under add-remove. Under substitution the
     two matrices P, Q are positive semi-definite, <P, Q> >= 0, hence |P - Q|^2 <= |P|^2 + |Q|^2: twice that.
 
     entry_bits: every |m_j| <= 2^entry_bits; give it when that is tighter than what l2_squared says (blocks are longer then).
@@ -244,7 +245,7 @@ class Gram(_ExactSum):
         return Fraction(self.map.l2_squared) ** 2 * (2 if relation == "substitute" else 1)
 
     def sensitivity_l1(self, relation: str) -> Fraction:
-        """The sum of |m_i m_j| is l1^2, counted over all entries of the matrix; twice that under substitute."""
+        """The sum of |m_i m_j| is l1^2, counted over all entries of the matrix; twice that under substitution."""
         return Fraction(self.map.l1) ** 2 * (2 if relation == "substitute" else 1)
 
     @property
@@ -270,9 +271,9 @@ class Gram(_ExactSum):
 class Total(_ExactSum):
     """The exact sum of a record map, shape (width,).
 
-    Squared sensitivity in the Euclidean norm: l2_squared under add-remove. Under substitute |u - v|^2 <= 4 l2_squared in
-    general; for a map that is never negative <u, v> >= 0 gives 2 l2_squared, and a single such number moves by at most its
-    own bound.
+    Squared sensitivity in the Euclidean norm: l2_squared under add-remove. Under substitution |u - v|^2 <= 4
+    l2_squared in general. For a map that is never negative <u, v> >= 0 gives 2 l2_squared, and a single such number
+    moves by at most its own bound.
     """
 
     map: RecordMap
@@ -290,7 +291,7 @@ class Total(_ExactSum):
         return Fraction(self.map.l2_squared * factor)
 
     def sensitivity_l1(self, relation: str) -> Fraction:
-        """l1 under add-remove; under substitute twice that, unless it is a single number that is never negative."""
+        """l1 under add-remove; under substitution twice that, unless it is a single number that is never negative."""
         single = self.nonnegative and self.map.width == 1
         return Fraction(self.map.l1) * (2 if relation == "substitute" and not single else 1)
 
@@ -312,7 +313,7 @@ class Total(_ExactSum):
         return max((1 << 53) // (isqrt(self.map.l2_squared) + 1), 1)
 
     def _add_sparse(self, state: _Partial, entries: Iterable[tuple[NDArray[np.int64], Codes]]) -> _Partial:
-        """Add numbers of at most so many records by their places; what has the place behind the last row is left out."""
+        """Add numbers of at most so many records by their places; a number at the place behind the last row is ignored."""
         width, records = self.map.width, 0
         for place, numbers in entries:
             if records == 0:
@@ -356,7 +357,7 @@ class Source(Protocol):
     """Base of streams of records behind the schema's coding.
 
     `aggregate` runs one pass and returns one array of exact integers for each statistic. `count` is for the gate alone, and
-    there only under "substitute", where n is public. `check` raises on public facts only: a column that is not there, a
+    there only under substitution, where n is public. `check` raises on public facts only: a column that is not there, a
     physical type that no column can have, a file that cannot be opened.
     """
 

@@ -1,9 +1,10 @@
-"""The disclosure record of a release: what was published, under which guarantee, by what and paid from where, for those who check outputs.
+"""The privacy statement of a release, for those who check outputs.
 
-A research data centre's output checker, a data protection officer or an archive wants the same few facts of every release, in a form that a
-machine reads. Everything in the record stands in the release already, follows from it by proved conversions, or is the package's own
-description of the method; with a ledger, its entry and head too. No estimate and no noisy number is in it. Its form is fixed by a JSON
-Schema (`schema_text`), so that a checker's own tools can refuse what is not of that form.
+It says what was published, under which guarantee, by which method and from which budget. The output checker of a
+research data center, a data protection officer or an archive needs the same few facts of every release, in a form
+that a machine reads. Everything in the statement is in the release already, follows from it by proved conversions, or
+is the package's description of the method. With a ledger, its entry and tip too. No estimate and no noisy number is
+in it. A JSON Schema fixes its form (`schema_text`), so that a checker's own tools can refuse another form.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from confide.registry import get
 from confide.results.base import stated
 from confide.results.pages.content import relation_words
 
-__all__ = ["FORMAT", "Disclosure", "disclosure", "schema_text"]
+__all__ = ["FORMAT", "PrivacyStatement", "privacy_statement", "schema_text"]
 
 #: Of the record: a newer minor adds entries, a newer major changes them.
 FORMAT = "1.0"
@@ -50,21 +51,56 @@ _SIMULATED = "the noise came from a seed: anyone who has it takes the noise off,
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """A disclosure record: `to_dict()`, `to_json()`, `save(path)`, and for people `summary()`, which is also what prints."""
+    """The privacy statement of a release; made by `confide.privacy_statement`.
+
+    Parameters
+    ----------
+    facts : mapping
+        The facts of the statement, by name.
+    """
 
     facts: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """The record in types of strict JSON; a copy of one's own."""
+        """Give the statement in types of strict JSON.
+
+        Returns
+        -------
+        dict
+            A copy.
+        """
         found: dict[str, Any] = json.loads(self.to_json())
         return found
 
     def to_json(self) -> str:
-        """The record as JSON, one entry a line; no time, place or machine is in it."""
+        """Give the statement as JSON, one entry a line; no time, place or machine
+        is in it.
+
+        Returns
+        -------
+        str
+            The JSON text.
+        """
         return json.dumps(self.facts, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     def save(self, path: str | Path) -> Path:
-        """Write `to_json` to a file and return its path. Raises `PlanError` when it cannot be written."""
+        """Write `to_json` to a file.
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+
+        Returns
+        -------
+        Path
+            Its path.
+
+        Raises
+        ------
+        PlanError
+            The file cannot be written.
+        """
         target = Path(path)
         try:
             target.write_text(self.to_json(), encoding="utf-8", newline="")
@@ -75,7 +111,14 @@ class PrivacyStatement:
         return target
 
     def summary(self) -> str:
-        """The record for people: what holds of the whole, then each question with its noise, the ledger, the file."""
+        """Give the statement as text.
+
+        Returns
+        -------
+        str
+            Facts of the whole, then each analysis with its noise, the ledger
+            and the file.
+        """
         return "\n".join(_words(self.facts))
 
     def __str__(self) -> str:
@@ -86,16 +129,38 @@ class PrivacyStatement:
 
 
 def privacy_statement(release: Release, ledger: Ledger | None = None) -> PrivacyStatement:
-    """The disclosure record of a release; with a ledger, also its entry, its head, and whether both agree.
+    """Make the privacy statement of a release, for output checkers.
 
-    Raises `ReleaseError` for a release whose statements are not paid for by its own spends: nothing should be certified of it.
+    It names what is published, who is protected, under which guarantee, by
+    which method. No estimate and no noisy number is in it.
 
+    Parameters
+    ----------
+    release : Release
+        From `confide.release` or `Release.load`.
+    ledger : Ledger, optional
+        The ledger that was charged. The statement then has its entry and tip
+        hash, and whether both agree.
+
+    Returns
+    -------
+    PrivacyStatement
+        The statement; prints as text.
+
+    Raises
+    ------
+    ReleaseError
+        The release's own budget items do not pay for its guarantees, so nothing
+        is certified.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1)}, dataset="survey")
     >>> data = cf.read(schema.sample(500, seed=1), schema)
     >>> release = cf.release(cf.tables.Means("x", inference="population"), data, cf.GDP(1.0), ledger=None)
-    >>> record = disclosure(release).to_dict()
-    >>> record["guarantee"]["stated"][0]["text"], record["noise"][0]["law"], record["ledger"]
+    >>> statement = cf.privacy_statement(release).to_dict()
+    >>> statement["guarantee"]["stated"][0]["text"], statement["noise"][0]["law"], statement["ledger"]
     ('GDP(mu=1, add-remove)', 'grid_gaussian', None)
     """
     if not consistent(release):
@@ -135,7 +200,7 @@ def privacy_statement(release: Release, ledger: Ledger | None = None) -> Privacy
 
 
 def schema_text() -> str:
-    """The JSON Schema (draft 2020-12) of the record, as text."""
+    """The JSON Schema (draft 2020-12) of the statement, as text."""
     return files("confide.disclosures").joinpath("schema.json").read_text(encoding="utf-8")
 
 
@@ -152,7 +217,7 @@ def _what(plan: Plan) -> dict[str, Any]:
 
 
 def _ordered(value: Any) -> Any:
-    """Entries in the order of a file, so that a release and what is read of its file give the same record."""
+    """Entries in the order of a file, so that a release and a copy read from its file give the same statement."""
     return json.loads(canonical_json(value))
 
 
@@ -238,7 +303,7 @@ def _noise(leaf: BudgetItem | OpaqueRelease, release: Release) -> dict[str, Any]
 
 
 def _question(name: str, child: Plan, release: Release) -> dict[str, Any]:
-    """One question of a publication; its noise is among that of the whole, under its name."""
+    """One analysis of a publication; its noise is among that of the whole, under its name."""
     return {
         "status": release.statuses[name],
         "what": _what(child),
@@ -272,7 +337,7 @@ def _ledger(release: Release, ledger: Ledger) -> dict[str, Any]:
 
 
 def _words(facts: Mapping[str, Any]) -> list[str]:
-    """The record for people: the whole, each question with its noise, the ledger, the file."""
+    """The statement as text: the whole, each analysis with its noise, the ledger, the file."""
     unit, own, questions = facts["unit"], facts["guarantee"], facts["analyses"]
     epsilons = own["follows"]["epsilon_at_delta"].items()
     noise = {one["name"]: one for one in facts["noise"]}
@@ -314,7 +379,7 @@ def _words(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _about(what: Mapping[str, Any], method: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What is estimated, of whom, by what."""
+    """The estimand, the records and the method."""
     return [
         ("Estimated", what["estimand"]),
         ("Intervals", what["intervals_for"]),
@@ -382,4 +447,4 @@ def _ledger_words(found: Mapping[str, Any] | None) -> str:
         if entry is None
         else f"entry {entry['charge']}, charged {entry['charged']['text']}"
     )
-    return f"{found['dataset']}: {paid}; {'agrees' if found['agrees'] else 'DOES NOT AGREE'}; head {found['head']}"
+    return f"{found['dataset']}: {paid}; {'agrees' if found['agrees'] else 'DOES NOT AGREE'}; tip hash {found['tip']}"

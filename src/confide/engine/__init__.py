@@ -1,4 +1,4 @@
-"""The gate between the wings: plan, charge and draw, read, verify."""
+"""Plan, charge, draw, read, verify: what stands between the records and what is published."""
 
 from __future__ import annotations
 

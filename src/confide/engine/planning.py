@@ -1,6 +1,6 @@
-"""What a release would spend and give, from public facts: the first step, in which no record is read.
+"""The cost and the expected precision of a release, from public facts: the first step, in which no record is read.
 
-What a release tells the ledger, and the key by which an enforced unit's rows are chosen: one for each ledger.
+Also what a release tells the ledger, and the key by which rows of an enforced unit are chosen: one for each ledger.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _no_method(method: Any) -> PlanError:
 
 
 def check_schema(schema: Any) -> None:
-    """Refuse what is no schema: data have one, and a dictionary of columns is made one."""
+    """Refuse what is not a schema, with the call that makes one."""
     if isinstance(schema, Schema):
         return
     raise PlanError(
@@ -71,12 +71,13 @@ def check_schema(schema: Any) -> None:
 
 
 def pins(schema: Mapping[str, Any], dataset: str | None, level: str | None = None) -> dict[str, Any]:
-    """What a charge is about, for the ledger, which compares it with what it is pinned to: data set, unit, rows per unit.
+    """What a charge is about, for the ledger, which compares it with what it is pinned to: dataset, unit, rows per unit.
 
-    Whatever charges reads its schema here: a release, a publication, a protected table, a stream, the studio's price. Relation and trust
-    are those of the statement that is charged. schema: its dictionary, as plans hold it; dataset: the name under which the records were
-    read; level: the unit of the statement where that is not the schema's own: "record" for an enforced unit that is charged as records,
-    "record" or "attribute" for a protected table, whose schema is one of records (`local.release.planned`). Raises `PlanError`.
+    Whatever charges reads its schema here: a release, a publication, locally protected records, a stream, the studio.
+    Relation and trust are part of the statement that is charged. `schema`: its dict, as plans hold it. `dataset`: the
+    name under which the records were read. `level`: the unit of the statement if it differs from that of the schema.
+    It is "record" for an enforced unit that is charged as records. It is "record" or "attribute" in the local model,
+    whose schema is one of records (`local.release.planned`). Raises `PlanError`.
 
     >>> from confide.schema import Numeric
     >>> pins(Schema({"x": Numeric(0, 1)}, unit="household", rows_per_unit=5).to_dict(), "survey")
@@ -139,16 +140,59 @@ def plan(
     margin: Mapping[str, Any] | None = None,
     cv: Mapping[str, Any] | float | None = None,
 ) -> Plan:
-    """What a release would spend and give, from public facts; nothing is read and nothing is charged.
+    """Plan a release from public facts: what it costs and what to expect.
 
-    n: the number of records, public under "substitute", a planning value for the forecast otherwise. Typical spreads of the schema serve
-    the forecast alone. A relation that `privacy` leaves open is taken from the ledger, else from the method. guess: what else forecasts
-    may rest on, by the caller's word: {"where": .2} is the share of the records that the method's subgroup has.
-    accuracy: in place of privacy, the largest half-widths of 95 % intervals that are wanted, by the names of the forecast ("mean", "share",
-    "count", "quantile" or "all" for each of them), in the numbers' own units. cv: the largest standard errors over the numbers, .02 for
-    2 %, by the same names or one for all, of numbers that public facts tell. The plan is that of the smallest mu whose forecast for n
-    records is as sharp, and tells of n, which is then public by the caller's word. Of a publication {"question": {"mean": .01}, ...}: each
-    question has its own.
+    Nothing is read and nothing is charged.
+
+    Parameters
+    ----------
+    method : Method or Plan
+        What to release, such as ``cf.tables.Means("bmi ~ sex",
+        inference="population")``.
+    schema : Schema
+        Public description of the data. Its typical spreads serve the forecast
+        alone.
+    privacy : Guarantee, optional
+        Cost of the release, such as ``GDP(0.5)``. Required without `margin` or
+        `cv`. A relation that it leaves open is taken from the ledger, else from
+        the method.
+    n : int, optional
+        Number of records. Under substitution it is public and part of the plan;
+        otherwise it serves the forecast.
+    ledger : Ledger, optional
+        Ledger that would be charged.
+    guess : mapping of str to float, optional
+        What else forecasts may assume: ``{"where": 0.2}`` is the share of
+        records that the method's subgroup has.
+    margin : mapping of str to float, optional
+        Instead of `privacy`: the largest margins of error that are wanted, in
+        units of the estimates. Keys are the names of the forecast: "mean",
+        "share", "count", "quantile", or "all". In a publication by analysis:
+        ``{"analysis": {"mean": 0.01}}``.
+    cv : mapping of str to float or float, optional
+        Instead of `privacy`: the largest coefficients of variation that are
+        wanted, by the same names or one for all. For example, 0.02 is 2%.
+
+    Returns
+    -------
+    Plan
+        The plan. With `margin` or `cv` it has the smallest mu whose forecast
+        for `n` records is as sharp, and it states `n`, which is then public by
+        the caller's word.
+
+    Raises
+    ------
+    PlanError
+        The analysis cannot be planned from public facts.
+    PrivacyError
+        The method cannot give this guarantee.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1)})
+    >>> cf.plan(cf.tables.Means("x", inference="population"), schema, cf.GDP(0.5), n=2_000).guarantee.mu
+    0.5
     """
     check_ledger(ledger)
     check_method(method)
@@ -182,9 +226,9 @@ def plan(
 def paid_for(
     method: Method, schema: Schema, privacy: Guarantee | None, ledger: Ledger | None, n: int | None
 ) -> tuple[Plan, Guarantee]:
-    """The plan that is charged and published, checked whoever wrote its method; and the request, with the ledger's relation.
+    """The plan that is charged and published, checked whatever its method; and the request, with the ledger's relation.
 
-    A number of records that is not public, and typical spreads, never reach it, only the forecast beside it.
+    A number of records that is not public, and typical spreads, never reach it; only the separate forecast uses them.
     """
     if privacy is None:
         relation = method.relations[0] if ledger is None else ledger.show().relation
@@ -206,7 +250,7 @@ def paid_for(
 
 
 def made_again(asked: Plan, schema: Any) -> tuple[Method, Plan]:
-    """The method of a plan that somebody hands over, and the plan made anew: nothing that a file states is believed, its price included."""
+    """The method of a plan from elsewhere, and the plan made again: no number of a file is believed, including its cost."""
     method, planned = registry.remake(as_asked(asked), schema)
     check_plan(planned, asked.requested)
     return method, planned
@@ -229,8 +273,38 @@ def margins_by_cost(
     ledger: Ledger | None = None,
     guess: Mapping[str, Any] | None = None,
 ) -> MarginsByCost:
-    """What precision costs: predicted standard errors of n records at several mu (epsilon where the guarantee is pure), with a plot.
+    """Compare the margins of error to expect at several costs.
 
+    Nothing is read and nothing is charged.
+
+    Parameters
+    ----------
+    method : Method
+        What to release.
+    schema : Schema
+        Public description of the data.
+    n : int
+        Number of records, for the forecast.
+    levels : sequence of float, default (0.1, 0.2, 0.5, 1.0, 2.0)
+        Values of mu; of epsilon where the method's guarantee is pure DP.
+    ledger : Ledger, optional
+        Ledger that would be charged.
+    guess : mapping of str to float, optional
+        What else forecasts may assume: ``{"where": 0.2}`` is the share of
+        records that the method's subgroup has.
+
+    Returns
+    -------
+    MarginsByCost
+        Expected standard errors at each level, as a table and a plot.
+
+    Raises
+    ------
+    PlanError
+        The analysis cannot be planned from public facts.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> cf.margins_by_cost(cf.tables.Means("y ~ 1", inference="population"), schema, n=2_000, levels=(0.5, 1.0)).levels
@@ -258,7 +332,7 @@ def _no_gaussian(method: Any, request: PureDP, ledger: Ledger | None, schema: An
 
 
 def _pure(method: Any, request: PureDP, schema: Any) -> list[str]:
-    """The methods with a pure guarantee that plan for what this one is asked, in place of it."""
+    """The methods with a pure guarantee that plan the same analysis and may replace this one."""
     (first, *_) = parameters_of(type(method))
     asked, found = getattr(method, first), []
     for info in registry.list_methods() if isinstance(asked, str) else ():
@@ -272,7 +346,7 @@ def _pure(method: Any, request: PureDP, schema: Any) -> list[str]:
 
 
 def _delta_beside(epsilon: float, ledger: Ledger | None) -> float:
-    """A delta for a request that names none: of an (epsilon, delta) ledger half its share of the budget, else 1e-6."""
+    """A delta for a request that names none: for a ledger in epsilon and delta half its share of the budget, else 1e-6."""
     budget = None if ledger is None else ledger.budget
     if not isinstance(budget, ApproxDP):
         return 1e-6

@@ -1,6 +1,6 @@
-"""What a release says: its method reads it, once it agrees with its own plan. No record is needed.
+"""From a release to its result: the method reads it, once it agrees with its own plan. No record is needed.
 
-Whether a published release is the one that its ledger was charged for.
+Also whether a published release is the one that its ledger was charged for.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def infer(
 
 
 def _infer_several(releases: Sequence[Release], options: ResultOptions | None, ledger: Ledger | None) -> Result:
-    """Releases of one ledger's data set as one table."""
+    """Releases of one ledger's dataset as one table."""
     methods = [_read_method(release) for release in releases]
     for release in releases:
         with _reading(release, asked=options is not None):
@@ -124,12 +124,12 @@ def _infer_several(releases: Sequence[Release], options: ResultOptions | None, l
     for release in releases:
         if ledger is not None and ledger.find(release.sha256) is None:
             raise ReleaseError(
-                f"release {release.sha256} has no receipt in dataset {ledger.dataset!r}, so that nothing says that the releases are of one "
-                "data set; give the ledger that all were charged to"
+                f"release {release.sha256} has no receipt in dataset {ledger.dataset!r}, so that nothing shows that the releases are of "
+                "one dataset; give the ledger that all were charged to"
             )
     if ledger is None and not all(release.simulated for release in releases):
         raise PlanError(
-            "releases are combined where one ledger has the receipts of all, which says that they are of one data set; write "
+            "releases are combined where one ledger has the receipts of all, which shows that they are of one dataset; write "
             "cf.infer([first, again], ledger=cf.Ledger.open(...))"
         )
     return _titled(methods[0].combine(releases, methods, options), releases[0].plan)
@@ -180,10 +180,11 @@ def _titled(result: Result, made: Plan) -> Result:
 
 @contextmanager
 def _reading(release: Release, *, asked: bool) -> Iterator[None]:
-    """Whatever a method trips over in a release is `ReleaseError`, with its cause: a release is public, and so is all that is read in it.
+    """Turn any error of a method on a release into `ReleaseError`, with its cause: a release is public, and so is all
+    that follows from it.
 
-    The cause stays in sight (`__cause__`), because it may be an error of the method as well as of the file. asked: the caller chose
-    something as well, so that a `PlanError` may be about that.
+    The cause stays visible (`__cause__`), because it may be an error of the method as well as of the file. `asked`:
+    the caller chose an option, so that a `PlanError` may be about that.
     """
     try:
         yield
@@ -194,13 +195,13 @@ def _reading(release: Release, *, asked: bool) -> Iterator[None]:
             raise
         words = str(error) if isinstance(error, ConfideError) else type(error).__name__
         raise ReleaseError(
-            f"method {release.plan.method.name!r} cannot read this release, because a number, name or setting in it is not what the method "
-            f"releases ({words}); ask for the original file, and if this is it, report the error that stands above as one of the method"
+            f"method {release.plan.method.name!r} cannot read this release. A number, name or setting in it is not what the method "
+            f"releases ({words}); ask for the original file, and if this is it, report the error above to the method's authors"
         ) from error
 
 
 _ALTERED = (
-    "the release does not agree with its own plan (guarantees, spends or noise): the file was altered; ask for the original, "
+    "the release does not agree with its own plan (guarantees, budget items or noise): the file was altered; ask for the original, "
     "and check it with confide.verify against the ledger"
 )
 
@@ -220,7 +221,15 @@ def consistent(release: Release) -> bool:
 
 @dataclass(frozen=True)
 class Check:
-    """What `verify` found: `ok`, and one line for each thing looked at."""
+    """What `verify` found.
+
+    Parameters
+    ----------
+    ok : bool
+        Whether everything agrees.
+    lines : tuple of str
+        One line for each check.
+    """
 
     ok: bool
     lines: tuple[str, ...]
@@ -230,7 +239,40 @@ class Check:
 
 
 def verify(release: Release, ledger: Ledger) -> Check:
-    """Check a published release against the ledger it was charged to: receipt, guarantee, plan, chain."""
+    """Check a published release against the ledger that was charged for it.
+
+    Checked are the receipt, the guarantee, the plan and the ledger's chain of
+    entries.
+
+    Parameters
+    ----------
+    release : Release
+        From `Release.load`.
+    ledger : Ledger
+        From `Ledger.open`.
+
+    Returns
+    -------
+    Check
+        `ok`, and one line for each check; prints as text.
+
+    Raises
+    ------
+    ReleaseError
+        `release` is not a release.
+    PlanError
+        `ledger` is None.
+
+    Examples
+    --------
+    >>> import confide as cf, tempfile
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1)}, dataset="survey")
+    >>> data = cf.read(schema.sample(500, seed=1), schema)
+    >>> ledger = cf.Ledger.create(f"{tempfile.mkdtemp()}/ledger.db", dataset="survey", budget=cf.GDP(2.0))
+    >>> release = cf.release(cf.tables.Means("x", inference="population"), data, cf.GDP(1.0), ledger=ledger)
+    >>> cf.verify(release, ledger).ok
+    True
+    """
     if not isinstance(release, Release):
         raise ReleaseError(
             f'a release is verified, got {type(release).__name__}; write cf.verify(cf.Release.load("release.json"), ledger)'
@@ -244,24 +286,24 @@ def verify(release: Release, ledger: Ledger) -> Check:
     receipt = ledger.find(release.sha256)
     if release.simulated:
         ok = False
-        lines.append("FAILED  the release was made with simulated noise: it protects nobody")
+        lines.append("FAIL  the noise of this release is simulated: it protects no one")
     if receipt is None:
         ok = False
-        lines.append(f"FAILED  no receipt for release {release.sha256} in dataset {ledger.dataset!r}")
+        lines.append(f"FAIL  no receipt of release {release.sha256[:8]} in dataset {ledger.dataset!r}")
     else:
-        lines.append(f"ok      receipt of entry {receipt.seq} names this release")
+        lines.append(f"pass  entry {receipt.seq} is the receipt of this release")
         paid = consistent(release) and receipt.guarantee in (*release.guarantees, *_of_records(release))
         ok &= paid
         lines.append(
-            f"{'ok    ' if paid else 'FAILED'}  the charged guarantee is one that the release's spends pay for"
+            f"{'pass' if paid else 'FAIL'}  the charge covers the release's budget items"
         )
         same = receipt.plan_sha256 == release.plan.sha256
         ok &= same
-        lines.append(f"{'ok    ' if same else 'FAILED'}  the charged plan is the release's plan")
+        lines.append(f"{'pass' if same else 'FAIL'}  the charged plan is the plan of the release")
     book = ledger.verify(tips=[release.sha256] if receipt is not None else [])
     ok &= book.ok
     lines.append(
-        "ok      the ledger's chain, totals and limits hold" if book.ok else "FAILED  " + "; ".join(book.problems)
+        "pass  hash chain, totals and limits of the ledger" if book.ok else "FAIL  " + "; ".join(book.problems)
     )
     return Check(ok, tuple(lines))
 

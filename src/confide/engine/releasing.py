@@ -1,9 +1,9 @@
-"""The gate between the wings: rehearse, charge, draw, receipt, in this order.
+"""Rehearse, charge, draw, write the receipt, in this order.
 
-The plan is first run on simulated rows of the schema: what fails there is told in full, since no record was seen, and costs nothing.
-The ledger is charged in one durable transaction before any noise is drawn. Whatever fails afterwards leaves the charge in place
-and says so, without a word about the cause: an error that depends on records would be a leak, and failing on purpose must buy
-nothing.
+The plan is first run on simulated rows of the schema. What fails there is told in full, since no record was seen, and
+costs nothing. The ledger is charged in one durable transaction before any noise is drawn. Whatever fails after that
+leaves the charge in place. The message says so and says nothing about the cause, because an error that depends on
+records would be a leak, and failing on purpose must gain nothing.
 """
 
 from __future__ import annotations
@@ -44,18 +44,66 @@ def release(
     allow_partial: bool = False,
     charge_as: str | None = None,
 ) -> Release:
-    """Charge the ledger, then draw noise, then write the receipt; returns what may be published.
+    """Release an analysis: charge the ledger, draw noise, write the receipt.
 
-    method: a method such as `cf.regression.SSP("y ~ a")`, or a plan from a file (then `privacy` and `n` are the plan's).
-    ledger: an open `Ledger`; it is required, and whoever wants none writes ledger=None. noise: leave it out; only simulations pass
-    `cf.noise.SimulatedNoise(seed)`, with ledger=None. charge_delta: where a curve is charged that has a point for each delta;
-    convert: turn an (epsilon, delta) ledger into a Gaussian one first, for good (`Ledger.charge`). allow_partial: hand over a publication in
-    which a question failed; that it failed may depend on the records, and no guarantee covers it. charge_as: "record" charges the release
-    of an enforced unit to a ledger of records, at twice its mu (`core.units.privacy_unit.as_record`).
+    The plan is first run on simulated rows of the schema, which costs nothing.
 
-    Raises `BudgetExceeded` (nothing drawn), `LedgerBusy` (nothing charged), `PlanError`, `PrivacyError` or `SourceError` (public
-    facts, nothing charged; also what fails on simulated rows of the schema, on which the plan is run first), and `ReleaseError` after the
-    charge: then the charge stays and there is no release.
+    Parameters
+    ----------
+    method : Method or Plan
+        What to release, such as ``cf.regression.SSP("y ~ a")``, or a plan from
+        a file, which has its own `privacy` and `n`.
+    source : Source
+        Records behind a schema, from `confide.read`.
+    privacy : Guarantee, optional
+        Cost of the release, such as ``GDP(0.5)``. Required unless `method` is a
+        plan.
+    ledger : Ledger or None
+        Ledger to charge. None releases without accounting. Required.
+    noise : Noise, optional
+        Source of noise. Only simulations pass ``SimulatedNoise(seed)``, with
+        ``ledger=None``; it protects no one.
+    n : int, optional
+        Number of records. Under substitution it is public and checked.
+        Otherwise it only serves the forecast, is not checked and is not
+        published.
+    charge_delta : float, optional
+        Delta at which a curve is charged that has a point for each delta.
+    convert_ledger : bool, default False
+        Whether to turn a ledger in epsilon and delta into a Gaussian DP ledger
+        first. It cannot be undone.
+    allow_partial : bool, default False
+        Whether to return a publication in which an analysis failed. That it
+        failed may depend on the records, and no guarantee covers it.
+    charge_as : {"record"}, optional
+        "record" charges the release of an enforced unit to a ledger of records,
+        at twice its mu.
+
+    Returns
+    -------
+    Release
+        What may be published.
+
+    Raises
+    ------
+    BudgetExceeded
+        The cost does not fit the ledger. Nothing was drawn or charged.
+    LedgerBusy
+        The ledger is locked. Nothing was charged.
+    PlanError, PrivacyError, SourceError
+        A public fact is wrong, or the plan failed on simulated rows. Nothing
+        was charged.
+    ReleaseError
+        The release failed after the charge. The charge stays.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1)})
+    >>> data = cf.read(schema.sample(500, seed=1), schema)
+    >>> release = cf.release(cf.tables.Means("x", inference="population"), data, cf.GDP(1.0), ledger=None)
+    >>> release.status
+    'released'
     """
     if ledger is not None:
         check_ledger(ledger)
@@ -86,14 +134,13 @@ def release(
     # before any method sees the records: what one unit contributes is bounded here, so that no method can forget it
     with source.opened() if key is None else _bounded(source, key, planned) as records:
         _check_source(records, planned)
-        if ledger is not None:
-            _rehearse(made, source, planned, key)
+        title = "" if ledger is None else _rehearse(made, source, planned, key)[1]
         if planned.n is not None and (ledger is None or ledger.relation == "substitute"):
             _check_count(records, planned.n)
         if ledger is None:
             done = drawn(made, records, planned, noise, "no ledger was charged", paid=False)
         else:
-            done = _released(made, records, planned, ledger, noise, charged, terms, charge_delta, convert_ledger)
+            done = _released(made, records, planned, ledger, noise, charged, terms, title, charge_delta, convert_ledger)
     if done.statuses and not allow_partial:
         _check_failed(done)
     return done
@@ -111,13 +158,15 @@ def _no_noise(noise: Any, is_noise: bool) -> PrivacyError:
 
 
 def _check_failed(done: Release) -> None:
-    """Raise `ReleaseError` for a publication in which a question failed: a bit that no guarantee covers is not handed over unasked."""
+    """Raise `ReleaseError` for a publication in which an analysis failed: no guarantee covers that bit, so it is
+    returned on request only.
+    """
     failed = [name for name, status in done.statuses.items() if status == "failed"]
     if failed:
         raise ReleaseError(
-            f"{len(failed)} of {len(done.statuses)} questions failed after the charge ({', '.join(failed)}), and nothing is released: that "
-            "they failed may depend on the records, and no guarantee covers it. allow_partial=True releases the others, and says so; it is a "
-            "new release, and is charged again"
+            f"{len(failed)} of {len(done.statuses)} analyses failed after the charge ({', '.join(failed)}), and nothing is released. "
+            "That they failed may depend on the records, and no guarantee covers it. allow_partial=True releases the others, and says so; "
+            "it is a new release, and is charged again"
         )
 
 
@@ -129,6 +178,7 @@ def _released(
     noise: Noise,
     charged: tuple[Guarantee, ...],
     terms: Mapping[str, Any],
+    title: str,
     charge_delta: float | None,
     convert_ledger: bool,
 ) -> Release:
@@ -138,6 +188,7 @@ def _released(
         **terms,
         method=f"{made.name} {made.version}",
         plan_sha256=planned.sha256,
+        title=title,
         charge_delta=charge_delta,
         convert_ledger=convert_ledger,
     )
@@ -157,20 +208,22 @@ def _released(
 
 
 def rehearsed(planned: Plan, source: Source, ledger: Ledger | None) -> Release:
-    """What a plan releases of simulated rows, for whoever would try what comes after a release before the charge; see `_rehearse`."""
+    """What a plan releases of simulated rows, to try before the charge what comes after a release; see `_rehearse`."""
     key = key_of(source.schema, ledger)
     made, planned = made_again(planned, source.schema)
-    return _rehearse(made, source, planned if key is None else keyed(planned, key), key)
+    return _rehearse(made, source, planned if key is None else keyed(planned, key), key)[0]
 
 
-def _rehearse(method: Method, source: Source, planned: Plan, key: bytes | None) -> Release:
+def _rehearse(method: Method, source: Source, planned: Plan, key: bytes | None) -> tuple[Release, str]:
     """Run a plan on simulated rows; nothing is charged and no record is read.
 
-    The rows are of `Schema.sample`, in the physical types of the source's columns, CSV and Parquet behind their own readers. They are drawn
-    with simulated noise, sealed, written as a file, read back, and a result is made of them. Code on blocks does not run again: the plan
-    tried it by itself (`sums.blocks`), and workers of an executor are not asked.
+    The rows come from `Schema.sample`, in the physical types of the source's columns, CSV and Parquet through their
+    readers. They are drawn with simulated noise, sealed, written as a file, read back, and a result is made of them.
+    Code on blocks does not run again, because planning tried it (`sums.blocks`), and workers of an executor are not
+    asked.
 
-    Raises `PlanError` with the words and the cause of whatever fails; errors that name a public fact stay what they are.
+    Raises `PlanError` with the words and the cause of whatever fails; errors that name a public fact stay as they
+    are.
     """
     try:
         return _run_on_simulated(method, source, planned, key)
@@ -183,7 +236,7 @@ def _rehearse(method: Method, source: Source, planned: Plan, key: bytes | None) 
         ) from error
 
 
-def _run_on_simulated(method: Method, source: Source, planned: Plan, key: bytes | None) -> Release:
+def _run_on_simulated(method: Method, source: Source, planned: Plan, key: bytes | None) -> tuple[Release, str]:
     from confide.sources.coding import of_simulated  # here, because pyarrow is slow to load and a plan does without it
     from confide.sources.simulated import simulated_source
 
@@ -200,22 +253,27 @@ def _run_on_simulated(method: Method, source: Source, planned: Plan, key: bytes 
             )
             raise PlanError(f"question {name!r} fails on simulated rows of the schema; nothing was charged")
     found = Release.from_json(done.to_json())
-    _check_tables(method, found)
-    return found
+    return found, _check_tables(method, found)
 
 
-def _check_tables(method: Method, release: Release) -> None:
-    """Infer from a simulated release: a fault of the method's table shows here, and not when the budget is spent."""
-    parts = [(method, release)] if not release.plan.children else []
-    for name, child in release.plan.children.items():
-        parts.append((registry.make(child.method.name, **child.method.parameters), release.child(name)))
-    for one, own in parts:
+def _check_tables(method: Method, release: Release) -> str:
+    """Infer from a simulated release: a fault of the method's table shows here, and not when the budget is spent.
+
+    Returns the title of the result, which the ledger keeps with the charge; it is public, since no record was read.
+    """
+    plan = release.plan
+    if not plan.children:
         with suppress(NoResult):
-            one.infer(own)
+            return str(getattr(method.infer(release), "title", "")) or plan.target
+        return plan.target
+    for name, child in plan.children.items():
+        with suppress(NoResult):
+            registry.make(child.method.name, **child.method.parameters).infer(release.child(name))
+    return f"Publication of {len(plan.children)} {'analysis' if len(plan.children) == 1 else 'analyses'}"
 
 
 def _check_data(source: Any) -> None:
-    """A table is no source: its records have no schema, and pandas frames have an `aggregate` of their own."""
+    """A table is not a source: its records have no schema, and pandas frames have another `aggregate`."""
     verbs = ("rereadable", "aggregate", "check", "opened")
     if not isinstance(getattr(source, "schema", None), Schema) or not all(hasattr(source, name) for name in verbs):
         raise PlanError(
@@ -258,8 +316,8 @@ def _check_count(source: Source, n: int) -> None:
     """Compare a public number of records with the source's; asked only where n is public (`release`)."""
     if source.count() != n:
         raise PlanError(
-            f"the plan says n = {n}, which is not the number of records in the source, of ids where a unit is enforced; "
-            "under substitute n is public: give it as it is"
+            f"the plan says n = {n}, which is not the number of records in the source, of ids where a unit is enforced. "
+            "Under substitution n is public: give it as it is"
         )
 
 
@@ -267,7 +325,7 @@ def _check_count(source: Source, n: int) -> None:
 
 
 def drawn(method: Method, source: Source, planned: Plan, noise: Noise, charged: str, *, paid: bool) -> Release:
-    """Run the private part; no exception or warning of it leaves with words of its own."""
+    """Run the private part; no exception or warning of it leaves with its text."""
     done, problem = None, ""
     try:
         with QUIET, np.errstate(all="ignore"):

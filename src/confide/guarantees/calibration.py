@@ -2,9 +2,9 @@
 
 `calibrate_gaussian` answers with mu = sensitivity / sigma of Gaussian noise, `calibrate_laplace` with epsilon =
 sensitivity / scale of Laplace noise; multiply or divide by the sensitivity to have the noise. Both take a number of
-equal releases that shall meet the request together. The other way round, what a noise level promises is
-`GDP(mu)`, `PureDP(epsilon)` or, exactly, `TradeOff(laplace(epsilon))`, and their conversions. How the Laplace
-mechanism meets GDP: `mechanisms/classical`.
+equal releases that shall meet the request together. The other way round, a noise level promises `GDP(mu)`,
+`PureDP(epsilon)` or, exactly, `TradeOff(laplace(epsilon))`, and their conversions. How the Laplace mechanism meets
+GDP: `mechanisms/classical`.
 """
 
 from __future__ import annotations
@@ -32,14 +32,38 @@ _WIDEST = 1e6
 
 @way
 def calibrate_gaussian(privacy: Guarantee, *, releases: int = 1) -> float:
-    """The largest mu such that Gaussian releases of that level meet a request together; rounded to the safe side.
+    """Largest mu at which Gaussian releases meet a request together.
 
-    A calibration, not a statement: GDP(mu) gives mu; ApproxDP the analytic Gaussian mechanism (Balle, Wang 2018), the
-    lower end of its bracket less 1e-11 relative; ZCDP(rho) the largest float with mu^2/2 <= rho; RDP the same with
-    order * mu^2/2 at each order. releases: how many equal ones share the request; mu falls with the square root. A
-    delta of GDP(mu, delta) is left unused. Raises `NoConversion` for PureDP, which no Gaussian noise gives, and for
-    TradeOff.
+    This is a calibration, not a statement. GDP gives its mu. ApproxDP gives the
+    analytic Gaussian mechanism, the lower end of its bracket less 1e-11 of
+    itself. ZCDP gives the largest float with mu * mu / 2 <= rho, and RDP the
+    same with order * mu * mu / 2 at each order.
 
+    Parameters
+    ----------
+    privacy : Guarantee
+        Request. A delta of GDP is left unused.
+    releases : int, default 1
+        Number of equal releases that share the request. mu falls with its
+        square root.
+
+    Returns
+    -------
+    float
+        Sensitivity over the SD of the noise, rounded to the safe side.
+
+    Raises
+    ------
+    NoConversion
+        The request is PureDP, which no Gaussian noise gives, or TradeOff.
+
+    References
+    ----------
+    Balle and Wang (2018), Improving the Gaussian mechanism for differential
+    privacy, ICML.
+
+    Examples
+    --------
     >>> calibrate_gaussian(ZCDP(0.5)), round(calibrate_gaussian(ApproxDP(1.0, 1e-6)), 6)
     (1.0, 0.236704)
     >>> calibrate_gaussian(GDP(1.0), releases=4)
@@ -59,7 +83,7 @@ def calibrate_gaussian(privacy: Guarantee, *, releases: int = 1) -> float:
                 raise _nothing_left(privacy)
         case PureDP(epsilon):
             raise NoConversion(
-                f"there is no Gaussian noise for PureDP, got {privacy}: any Gaussian release exceeds every epsilon "
+                f"there is no Gaussian noise for PureDP (got {privacy}). Any Gaussian release exceeds every epsilon "
                 f"with some probability; ask for cf.ApproxDP({epsilon!r}, 1e-6), or for GDP or ZCDP, or use a method "
                 "with Laplace noise"
             )
@@ -71,12 +95,33 @@ def calibrate_gaussian(privacy: Guarantee, *, releases: int = 1) -> float:
 
 
 def calibrate_laplace(privacy: Guarantee, *, releases: int = 1) -> float:
-    """The largest epsilon = sensitivity/scale such that Laplace releases meet a request together; rounded down.
+    """Largest epsilon at which Laplace releases meet a request together.
 
-    PureDP: its epsilon, divided. ApproxDP: exact, for several releases by numeric composition. GDP: exact for one
-    release; for several, each within mu/sqrt(releases) and delta/releases. ZCDP: epsilon^2/2 <= rho/releases, which holds
-    for every pure mechanism and is not exact for Laplace. RDP: exact at each order. Raises `NoConversion` for TradeOff.
+    PureDP: its epsilon, divided. ApproxDP: exact, for several releases by
+    numeric composition. GDP: exact for one release; for several, each within
+    mu/sqrt(releases) and delta/releases. ZCDP: epsilon^2/2 <= rho/releases,
+    which holds for every pure mechanism and is not exact for Laplace. RDP:
+    exact at each order.
 
+    Parameters
+    ----------
+    privacy : Guarantee
+        Request.
+    releases : int, default 1
+        Number of equal releases that share the request.
+
+    Returns
+    -------
+    float
+        Sensitivity over the scale of the noise, rounded down.
+
+    Raises
+    ------
+    NoConversion
+        The request is a TradeOff.
+
+    Examples
+    --------
     >>> round(calibrate_laplace(ApproxDP(1.0, 1e-6)), 8), round(calibrate_laplace(GDP(1.0)), 6)
     (1.000002, 0.965529)
     >>> calibrate_laplace(PureDP(1.0), releases=4)

@@ -17,16 +17,39 @@ if TYPE_CHECKING:
 
 
 def compose(*guarantees: Guarantee, numeric: bool = False) -> Guarantee:
-    """The guarantee of several releases together, each of which may have been chosen after seeing the earlier ones.
+    """Guarantee of several releases together.
 
-    PureDP, ApproxDP and ZCDP add; RDP adds order by order; GDP takes the square root of the sum of squares of mu and
-    adds deltas; TradeOff composes its curves. Exact sums are formed in fractions and rounded up once, so that the order
-    does not matter. Levels must be fixed in advance; assumptions are united. Raises `PrivacyError` unless all are of
-    one kind with the same relation, unit and trust.
+    Each release may have been chosen after seeing the earlier ones; levels must
+    be fixed in advance. PureDP, ApproxDP and ZCDP add; RDP adds order by order.
+    GDP takes the square root of the sum of the squares of mu and adds deltas.
+    TradeOff composes its curves.
 
-    numeric=True takes any kinds together and composes their trade-off functions, which is tighter than adding
-    (epsilon, delta) pairs; the answer is a TradeOff, from which `.to_approx(delta=...)` reads a pair.
+    Parameters
+    ----------
+    *guarantees : Guarantee
+        At least one, all of one kind with the same relation, unit and trust.
+    numeric : bool, default False
+        Whether to compose trade-off functions, for any kinds together. That is
+        tighter than adding pairs of epsilon and delta.
 
+    Returns
+    -------
+    Guarantee
+        Of the same kind; a TradeOff if `numeric`, from which
+        ``.to_approx(delta=...)`` reads a pair.
+
+    Raises
+    ------
+    PrivacyError
+        The guarantees differ in kind, relation, unit or trust.
+
+    Notes
+    -----
+    Exact sums are formed in fractions and rounded up once, so that the order
+    does not matter. Assumptions are united.
+
+    Examples
+    --------
     >>> compose(GDP(3.0), GDP(4.0, 1e-6))
     GDP(5.0, 1e-06)
     >>> many = compose(*[ApproxDP(0.1, 1e-8)] * 100, numeric=True)
@@ -38,7 +61,7 @@ def compose(*guarantees: Guarantee, numeric: bool = False) -> Guarantee:
             "compose takes at least one guarantee, got none; write for instance compose(GDP(1.0), GDP(0.5))"
         )
     if isinstance(guarantees[0], (list, tuple)):
-        raise PrivacyError("compose takes guarantees one by one, got a list of them; write compose(*guarantees)")
+        raise PrivacyError("compose takes single guarantees, got a list of them; write compose(*guarantees)")
     _comparable(guarantees, mixed=numeric)
     labels = labels_of(guarantees[0]) | {"assumptions": tuple(text for g in guarantees for text in g.assumptions)}
     if numeric:
@@ -66,13 +89,35 @@ def compose(*guarantees: Guarantee, numeric: bool = False) -> Guarantee:
 
 
 def group(g: Guarantee, k: int) -> Guarantee:
-    """The same release seen by a group of k units: what it promises when k of them change at once.
+    """Guarantee for a group of k units that change at once.
 
-    PureDP(k epsilon), ZCDP(k^2 rho) (Bun, Steinke 2016, Proposition 1.9), GDP(k mu) when delta = 0 (Dong, Roth, Su
-    2022, Theorem 2.14), ApproxDP(k epsilon, delta (1 + e^epsilon + ... + e^((k-1) epsilon))) (one unit after another).
-    Numbers are rounded up. Raises `NoConversion` for GDP with delta > 0, for RDP and for TradeOff, and `PrivacyError`
-    where nothing is left.
+    Parameters
+    ----------
+    g : Guarantee
+        Guarantee for one unit.
+    k : int
+        Number of units, at least 1.
 
+    Returns
+    -------
+    Guarantee
+        Of the same kind, with numbers rounded up.
+
+    Raises
+    ------
+    NoConversion
+        No bound is proved: GDP with delta above 0, RDP, TradeOff.
+    PrivacyError
+        The result would say nothing.
+
+    Notes
+    -----
+    PureDP(k epsilon). ZCDP(k^2 rho) (Bun, Steinke 2016, Proposition 1.9). GDP(k
+    mu) for delta 0 (Dong, Roth, Su 2022, Theorem 2.14). ApproxDP(k epsilon,
+    delta (1 + e^epsilon + ... + e^((k-1) epsilon))), one unit after another.
+
+    Examples
+    --------
     >>> group(GDP(0.5, relation="substitute"), 4)
     GDP(2.0, relation='substitute')
     """
@@ -89,7 +134,7 @@ def group(g: Guarantee, k: int) -> Guarantee:
             return GDP(float_up(times * Fraction(mu)), **labels)
         case GDP():
             raise NoConversion(
-                f"there is no group conversion GDP(mu, delta > 0) -> k = {times} units, got {g}: no bound on the "
+                f"there is no group conversion of GDP with delta > 0 to k = {times} units, got {g}: no bound on the "
                 "grown delta is proved; convert first and group then: group(g.to_approx(epsilon=1.0), k)"
             )
         case RDP() | TradeOff():
@@ -140,8 +185,8 @@ def _comparable(guarantees: tuple[Guarantee, ...], *, mixed: bool) -> None:
             )
         if other.unit != first.unit:
             raise PrivacyError(
-                f"{first} and {other} protect different units, {first.unit!r} and {other.unit!r}, and do not compose: "
-                "no general conversion leads from one unit to another; state both for the same one, for instance "
+                f"{first} and {other} protect different units, {first.unit!r} and {other.unit!r}, and do not compose. "
+                "No general conversion leads from one unit to another; state both for the same one, for instance "
                 f"unit={first.unit!r}"
             )
         if other.trust != first.trust:
@@ -168,8 +213,8 @@ def _comparable(guarantees: tuple[Guarantee, ...], *, mixed: bool) -> None:
     rows = [g.orders for g in guarantees if isinstance(g, RDP)]
     if any(row != rows[0] for row in rows):
         raise PrivacyError(
-            "RDP guarantees compose at the same orders alone, got different ones; state both at common orders, for "
-            "instance each with .to_rdp(orders) at its source, or compose the trade-off functions: "
+            "RDP guarantees compose at the same orders alone, got different ones; state both at common orders, "
+            "each with .to_rdp(orders) at its source, or compose the trade-off functions: "
             "compose(..., numeric=True)"
         )
 
@@ -182,7 +227,7 @@ def _relation_hint(first: Guarantee, other: Guarantee) -> str:
 
 
 def _curve_of_all(guarantees: tuple[Guarantee, ...]) -> Curve:
-    """The composed trade-off function: what adds exactly is added first, equal curves are taken to a power."""
+    """The composed trade-off function: what adds exactly is added first, equal curves are composed by a power."""
     added: list[Guarantee] = []
     for kind in (ZCDP, RDP):
         same = [g for g in guarantees if isinstance(g, kind)]

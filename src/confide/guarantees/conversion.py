@@ -1,25 +1,25 @@
 r"""Every proved way from one guarantee to another.
 
 A *statement* says what a release satisfies; converting it gives a weaker statement that is true as well: numbers are
-rounded up. How much noise meets a request is another question (`calibration.py`): a release known to be only (1,
+rounded up. How much noise meets a request is another question (`calibration.py`). A release known to be only (1,
 1e-6)-private states GDP(1.23, 1e-6), while a Gaussian release that shall be (1, 1e-6)-private must have mu = 0.236.
 
     from \ to         GDP               ZCDP              RDP                   ApproxDP                TradeOff
-    PureDP(eps)       mu(eps) [1]       eps^2/2 [2]       worst case [2, 5]     randomised response [3] the same
+    PureDP(eps)       mu(eps) [1]       eps^2/2 [2]       worst case [2, 5]     randomized response [3] the same
     ApproxDP          mu(eps), delta[3] none              none                  the same, leaking [3]   the same
     ZCDP(rho)         none              itself            a rho                 best order [4]          all orders [4]
     RDP               none              none              itself                best order [4]          best orders [4]
-    GDP(mu, 0)        itself            mu^2/2            a mu^2/2              Gaussian curve [1]      the same
-    GDP(mu, delta)    itself            none              none                  that plus delta         the same
+    GDP, delta 0      itself            v/2 [6]           a v/2 [6]             Gaussian curve [1]      the same
+    GDP, delta > 0    itself            none              none                  that plus delta         the same
     TradeOff(f)       at a delta [1]    none              none                  its curve               itself
 
 PureDP follows from itself, and from a TradeOff whose loss is bounded; from nothing else.
 
-    [1] Dong, Roth, Su 2022: delta(eps; mu) is Corollary 2.13; mu(eps) = -2 Phi^-1(1/(1 + e^eps)) is where the curve of
-        randomised response, the worst case of epsilon-DP [3], touches a Gaussian curve. A trade-off function is above
-        G_mu - delta exactly when its privacy profile is below the Gaussian one plus delta.
+    [1] Dong, Roth, Su 2022: delta(eps; mu) is Corollary 2.13. At mu(eps) = -2 Phi^-1(1/(1 + e^eps)) the curve of
+        randomized response, the worst case of epsilon-DP [3], touches a Gaussian curve. A trade-off function is above
+        G_mu - delta exactly when its privacy profile is below that of the Gaussian plus delta.
     [2] Bun, Steinke 2016, Proposition 1.4.  [3] Kairouz, Oh, Viswanath 2015.  [4] Canonne, Kamath, Steinke 2020.
-    [5] Mironov 2017.
+    [5] Mironov 2017.  [6] v = mu * mu.
 
 All conversions keep relation, unit, trust and assumptions.
 
@@ -105,13 +105,13 @@ def to_gdp(g: Guarantee, *, delta: float | None = None) -> GDP:
             return GDP(up(pure_mu(epsilon)), delta, **labels_of(g))
         case ZCDP():
             raise NoConversion(
-                f"there is no proved conversion ZCDP -> GDP, got {g}: mu = sqrt(2 rho) does not follow from a bound "
+                f"there is no proved conversion ZCDP -> GDP (got {g}). A mu of sqrt(2 rho) does not follow from bounds "
                 "on Renyi divergences; if the release is Gaussian, state it as GDP(...) at its source, else use a "
                 "ledger in ZCDP, or to_approx(delta=1e-6)"
             )
         case RDP():
             raise NoConversion(
-                f"there is no proved conversion RDP -> GDP, got {g}: a mu does not follow from bounds on Renyi "
+                f"there is no proved conversion RDP -> GDP (got {g}). A mu does not follow from bounds on Renyi "
                 "divergences; state the release as GDP(...) at its source if it is Gaussian, else use "
                 "to_approx(delta=1e-6), whose (epsilon, delta) a ledger in GDP takes"
             )
@@ -133,18 +133,18 @@ def to_zcdp(g: Guarantee) -> ZCDP:
             return ZCDP(float_up(Fraction(size) ** 2 / 2), **labels_of(g))
         case GDP():
             raise NoConversion(
-                f"there is no conversion GDP(mu, delta > 0) -> ZCDP, got {g}: with probability delta the Renyi "
-                f"divergence may be infinite; use cf.GDP({g.mu!r}) if the release is proved with delta = 0, or a ledger "
+                f"there is no conversion of GDP with delta > 0 to ZCDP (got {g}). With probability delta the Renyi "
+                f"divergence may be infinite; use cf.GDP({g.mu!r}) if the release is proved with delta 0, or a ledger "
                 "in GDP, which adds deltas"
             )
         case ApproxDP():
             raise NoConversion(
-                f"there is no conversion ApproxDP -> ZCDP, got {g}: with probability delta the Renyi divergence may "
+                f"there is no conversion ApproxDP -> ZCDP (got {g}). With probability delta the Renyi divergence may "
                 "be infinite; use to_gdp() and a ledger in GDP, or ask for the release as ZCDP(rho)"
             )
         case RDP():
             raise NoConversion(
-                f"there is no conversion RDP -> ZCDP, got {g}: zCDP bounds every order above 1, and a Renyi curve only "
+                f"there is no conversion RDP -> ZCDP (got {g}). zCDP bounds every order above 1, and a Renyi curve only "
                 "those that it lists; state the release as ZCDP(rho) at its source, or use to_approx(delta=1e-6)"
             )
         case TradeOff():
@@ -189,8 +189,8 @@ def to_pure(g: Guarantee) -> PureDP:
 def to_rdp(g: Guarantee, orders: Iterable[float] | None = None) -> RDP:
     """The Renyi curve that follows from a guarantee, numbers rounded up; `NoConversion` where a delta is in the way.
 
-    orders: above 1, strictly rising; by default 1.1 to 10.9 by tenths, 11 to 63, and powers of 2 to 1024. An RDP is cut
-    down to them, and must hold them all.
+    orders: above 1, strictly rising; by default 1.1 to 10.9 by tenths, 11 to 63, and powers of 2 to 1024. Of an RDP
+    only they are kept, and it must have them all.
 
     >>> to_rdp(ZCDP(0.5), (2, 4))
     RDP((2.0, 4.0), (1.0, 2.0))
@@ -217,7 +217,7 @@ def to_rdp(g: Guarantee, orders: Iterable[float] | None = None) -> RDP:
             levels = [known[a] for a in chosen]
         case GDP() | ApproxDP():
             raise NoConversion(
-                f"there is no conversion {type(g).__name__} with a delta -> RDP, got {g}: with probability delta the "
+                f"there is no conversion {type(g).__name__} with a delta -> RDP (got {g}). With probability delta the "
                 "Renyi divergence may be infinite; use to_gdp() and compose in GDP, which adds deltas, or to_tradeoff()"
             )
         case TradeOff():
@@ -231,10 +231,24 @@ def to_rdp(g: Guarantee, orders: Iterable[float] | None = None) -> RDP:
 
 
 def from_guarantee(g: Guarantee) -> Curve:
-    """The curve that a guarantee proves: f-DP for the largest f that follows from it, or a proved lower bound.
+    """Curve that a guarantee proves.
 
-    Exact for PureDP, ApproxDP, GDP and TradeOff; for ZCDP and RDP what their best order proves.
+    f-DP for the largest f that follows from it, or a proved lower bound. Exact
+    for PureDP, ApproxDP, GDP and TradeOff; for ZCDP and RDP what their best
+    order proves.
 
+    Parameters
+    ----------
+    g : Guarantee
+        Any guarantee.
+
+    Returns
+    -------
+    Curve
+        The trade-off function.
+
+    Examples
+    --------
     >>> from confide.guarantees import GDP
     >>> from_guarantee(GDP(1.0, 1e-6)).mass_at_infinity
     1e-06
@@ -420,15 +434,33 @@ _HELP = (
 
 
 def parse_curve(text: str) -> Curve:
-    """The trade-off function that a text names; `PrivacyError` for anything else, with examples.
+    """Read a trade-off function from text, such as ``"laplace(0.1) ** 10"``.
 
+    Parameters
+    ----------
+    text : str
+        Names of curves and guarantees; ``*`` composes, ``** k`` composes k
+        times. The text is parsed, never evaluated.
+
+    Returns
+    -------
+    Curve
+        The trade-off function.
+
+    Raises
+    ------
+    PrivacyError
+        The text is anything else; the message has examples.
+
+    Examples
+    --------
     >>> parse_curve("gaussian(3) * GDP(4)").delta(0.0) == parse_curve("gaussian(5)").delta(0.0)
     True
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise PrivacyError(f"{text!r} is no guarantee; {_HELP}") from None
+        raise PrivacyError(f"{text!r} is not a guarantee; {_HELP}") from None
     found = _read(tree, text)
     if not isinstance(found, Curve):
         raise PrivacyError(f"{text!r} is a number, not a guarantee; {_HELP}")
@@ -481,12 +513,35 @@ def _read(node: ast.expr, text: str) -> Any:
 
 
 def calibrate_pure(privacy: Guarantee) -> float:
-    """The largest epsilon such that *every* epsilon-private release meets a request; rounded to the safe side.
+    """Largest epsilon at which every epsilon-private release meets a request.
 
-    What holds for randomised response holds for all (Kairouz, Oh, Viswanath 2015). PureDP gives its epsilon; GDP(mu) the
-    inverse of `pure_mu`; ZCDP(rho) the largest float with epsilon^2/2 <= rho; ApproxDP the epsilon of randomised response
-    whose curve meets (epsilon, delta). A delta of GDP(mu, delta) is left unused. Raises `PrivacyError` for anything else.
+    What holds for randomized response holds for all. PureDP gives its epsilon;
+    GDP the inverse of `pure_mu`; ZCDP the largest float with epsilon^2/2 <=
+    rho; ApproxDP the epsilon of randomized response whose curve meets epsilon
+    and delta.
 
+    Parameters
+    ----------
+    privacy : Guarantee
+        Request: PureDP, GDP, ZCDP or ApproxDP. A delta of GDP is left unused.
+
+    Returns
+    -------
+    float
+        Epsilon, rounded to the safe side.
+
+    Raises
+    ------
+    PrivacyError
+        The request is of another kind.
+
+    References
+    ----------
+    Kairouz, Oh and Viswanath (2015), The composition theorem for differential
+    privacy, ICML.
+
+    Examples
+    --------
     >>> calibrate_pure(PureDP(0.5)), calibrate_pure(ZCDP(0.5)), round(calibrate_pure(GDP(1.0)), 6)
     (0.5, 1.0, 0.806965)
     """

@@ -8,11 +8,12 @@ that of G_r the density phi((t - r^2/2)/r)/r, and their ratio is, with c = 1/r'^
 1. *Tail.* H_a = integral over u > t of (1 - e^(t-u)) density(u) du, so ratio <= 1 from T on proves all t >= T. On an interval of width h
    log ratio is at most the larger of its ends + c h^2/8 (S below its chord). From t on it is at most log ratio(t) + c (V - t)^2/2 with
    V = max l_i/(r'^2 c), since S' <= max l_i/r'^2; beyond V it falls.
-2. *Middle.* Where the left side is already below `leak` nothing is left to prove. Before that, D(a) = H_a(G_r) - H_a(D x G_r') has
-   D''(a) = density(t) (1 - ratio(t))/a^2, density that of G_r. On an interval of log orders from t to t + h, D is above the smaller of its
-   ends less (e^h - 1)^2/8 of the largest density (1 - ratio), where D bends upwards at all; log ratio is at least its tangent of S in
-   the middle - c t^2/2, which is concave, at its lower end. Because it is the *difference* whose bend counts, a few dozen intervals
-   prove what chords and tangents of the two sides by themselves need thousands for.
+2. *Middle.* Where the left side is already below `leak` nothing is left to prove. Before that, D(a) = H_a(G_r) -
+   H_a(D x G_r') has D''(a) = density(t) (1 - ratio(t))/a^2, density that of G_r. On an interval of log orders from
+   t to t + h, D is above the smaller of its ends less (e^h - 1)^2/8 of the largest density (1 - ratio), where D
+   bends upward at all. Log ratio is at least its tangent of S in the middle - c t^2/2, which is concave, at its
+   lower end. Because it is the *difference* whose bend counts, a few dozen intervals prove what takes thousands
+   with chords and tangents of the two separate sides.
 
 Ends are rounded outwards by 2^-40 of g and of 1 - g (above); an interval that is not proved is halved.
 
@@ -22,8 +23,8 @@ g_r(a) = H_a(N(r, 1) || N(0, 1)), a = e^t. With A = t/r - r/2, B = A + r, M Mill
 
     g = phi(A) (M(A) - M(B)),     1 - g = Phi(A) + phi(A) M(B)     for t >= 0,     g(-t) = 1 - e^-t (1 - g(t)).
 
-Neither is ever taken from the other where it is the smaller one: far out g is tiny, and for a large r 1 - g is. Where M(A) and M(B) are
-within a hundredth of each other their difference is the integral of 1 - x M(x).
+Neither is ever taken from the other where it is the smaller one: in the tails g is tiny, and for a large r 1 - g is.
+Where M(A) and M(B) are within a hundredth of each other their difference is the integral of 1 - x M(x).
 """
 
 from __future__ import annotations
@@ -101,8 +102,9 @@ _CHUNK = 1 << 19
 
 @dataclass(frozen=True, eq=False)
 class Inequality:
-    """One order of one step. losses, masses: of D under P, shape (n,), masses summing to 1 or a little more; r above after above 0;
-    price: r^2 - after^2, given apart so that no digits are lost; leak: what the left side may exceed the right by.
+    """One order of one step. `losses`, `masses`: of D under P, shape (n,), masses summing to 1 or a little more; r above
+    after above 0. `price`: r^2 - after^2, given apart so that no digits are lost. `leak`: what the left side may
+    exceed the right by.
     """
 
     losses: Array

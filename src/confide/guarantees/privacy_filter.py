@@ -5,28 +5,31 @@ dominated by the pair D may move it to G(r'), L - leak where
 
     H_a(D x G_r') <= H_a(G_r) + leak        at EVERY a >= 0
 
-Proof that nobody gets more out of the state, by induction over the releases that may still come: split the joint law by the first
-outcome x with densities p, q. What follows is within G(r'), so H_a <= integral of p g_r'(a q/p) + L - leak = H_a(P_1 x G_r') + L - leak,
-and splitting that in the other order it is at most H_a(D x G_r') + L - leak <= g_r(a) + L. D and r' are fixed before the draw: chosen
-by the outcome, they may be worth a third more than the promise (tests/ledger/test_ledger_trees.py). From a = 1 on in both orders is
-enough, as H_a(P||Q) = 1 - a + a H_(1/a)(Q||P).
+Proof that no one gets more out of the state, by induction over the releases that may still come. Split the joint law
+by the first outcome x with densities p, q. What follows is within G(r'), so H_a <= integral of p g_r'(a q/p) + L -
+leak = H_a(P_1 x G_r') + L - leak. Splitting that in the other order, it is at most H_a(D x G_r') + L - leak <= g_r(a)
++ L. Both D and r' are fixed before the draw. Chosen by the outcome, they may be worth a third more than the promise
+(tests/ledger/test_ledger_trees.py). From a = 1 on in both orders is enough, as H_a(P||Q) = 1 - a + a H_(1/a)(Q||P).
 
-A pure release costs about epsilon^2, a third less than by its GDP statement; GDP(mu) costs mu^2 exactly.
+A pure release costs about epsilon^2, a third less than by its GDP statement; a Gaussian release costs the square of
+mu exactly.
 
 A pair that dominates a release, as finitely many losses: what the certificate takes.
 
-Randomised response has two losses. Any other curve is put on a grid by connecting the dots of its hockey-stick divergence, which is
-convex in the order a = e^t: the chords between values that are rounded up are above it, and with them all that is composed with it.
-What lies beyond the last grid point may be infinite for all that is known, and is paid as `leak`.
+Randomized response has two losses. Any other curve is put on a grid by connecting the dots of its hockey-stick
+divergence, which is convex in the order a = e^t. The chords between values that are rounded up are above it, and with
+them all that is composed with it. What lies beyond the last grid point may be infinite for all that is known, and is
+paid as `leak`.
 
 The (epsilon, delta) pair as a state: staying in it by basic composition, and leaving it once for a Gaussian state.
 
-A state K(epsilon, delta) promises that whatever is still asked is (epsilon, delta)-private, that is, below the pair of Kairouz, Oh and
-Viswanath 2015 at every order. A release with (e, d) leads to K(epsilon - e, delta - d), for adaptive choices too (Rogers, Roth, Ullman,
-Vadhan 2016). Once, before some release, it may become G(r) with a leak L = delta/50, delta(epsilon; r) + L <= delta: whatever has
-H_a <= g_r(a) + L at every a has it at a = e^epsilon, and is (epsilon, delta)-private.
+A state K(epsilon, delta) promises that whatever is still asked is (epsilon, delta)-private, that is, below the pair
+of Kairouz, Oh and Viswanath 2015 at every order. A release with (e, d) leads to K(epsilon - e, delta - d), for
+adaptive choices too (Rogers, Roth, Ullman, Vadhan 2016). Once, before some release, it may become G(r) with a leak L
+= delta/50, delta(epsilon; r) + L <= delta. Whatever has H_a <= g_r(a) + L at every a has it at a = e^epsilon, and is
+(epsilon, delta)-private.
 
-What a release leaves of a state: charged by what remains, not by a number of its own.
+What a release leaves of a state: it is charged by what remains, not by a separate number.
 
 >>> from fractions import Fraction
 >>> from confide.guarantees import PureDP
@@ -78,8 +81,8 @@ _SHORT = 2.0**-50
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """orders: for each order that is not the mirror image of another, losses and P-masses; bare: P-mass at infinity at most, in either
-    order, which any leak must cover; leak: what is charged for it at least, a multiple of 2^-60.
+    """`orders`: for each order that is not the mirror image of another, losses and P-masses. `bare`: P-mass at infinity
+    at most, in either order, which any leak must cover. `leak`: what is charged for it at least, a multiple of 2^-60.
     """
 
     orders: tuple[tuple[Array, Array], ...]
@@ -125,7 +128,7 @@ def _symmetric(curve: Curve, leak: Fraction | None) -> Pair:
 
 
 def _directed(curve: Objective, leak: Fraction | None) -> Pair:
-    """The larger data set against the smaller one: above the order 1 it is the curve, below it the smaller set's, which is m-Gaussian.
+    """The larger dataset against the smaller one: above the order 1 it is the curve, below it the smaller set's, which is m-Gaussian.
 
     A bound on both sides of the order 1 is worth far more than the same curve on both: the total variation is that of the Gaussian.
     """
@@ -142,9 +145,10 @@ def _directed(curve: Objective, leak: Fraction | None) -> Pair:
 def _joined(own: _Profile, other: _Profile) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """Losses and P-masses, in either order, of the largest convex function of the order a that is nowhere above bounds of a divergence.
 
-    own, other: log orders (0, t_1, ...) and bounds there, of H_a(P||Q) and of H_a(Q||P) = 1 - a + a H_(1/a)(P||Q). That mirror image takes
-    chords to chords: where the slope of the one rises by d at the order a, its P-mass is a d, and the other's at 1/a is d. So each side is
-    formed from its own profile; from the function itself, which is 1 - a + a H at small orders a, no double would give the slopes there.
+    `own`, `other`: log orders (0, t_1, ...) and bounds there, of H_a(P||Q) and of H_a(Q||P) = 1 - a + a
+    H_(1/a)(P||Q). That mirror image takes chords to chords. Where the slope of the one rises by d at the order a, its
+    P-mass is a d, and the other's at 1/a is d. So each side is formed from its own profile; from the function itself,
+    which is 1 - a + a H at small orders a, no double would give the slopes there.
     """
     # at the order 1 also below every chord from one side to the other
     x, y = -np.expm1(-other[0][1:]), other[1][1:] * np.exp(-other[0][1:])
@@ -260,9 +264,10 @@ class Remainder:
 def remaining(statement: Guarantee, r2: Fraction, leak: Fraction | None = None) -> Remainder:
     """What a state of r^2 moves to by a release with this statement: the largest r'^2 that is proved, within 1e-3 of the price.
 
-    r2: above 0. leak: the delta that may be paid for the tail of a curve; by default the least its kind needs: 0 for bounded losses,
-    2^-60 for unbounded ones, 2^-40 for objective perturbation, whose curve is a numerical bound. A statement's own delta comes on top.
-    Raises `NoConversion` for a statement without a price here, `NothingRemains` (one of them) where it does not fit.
+    `r2`: above 0. `leak`: the delta that may be paid for the tail of a curve. By default the least its kind needs: 0
+    for bounded losses, 2^-60 for unbounded ones, 2^-40 for objective perturbation, whose curve is a numerical bound.
+    A statement's own delta comes on top. Raises `NoConversion` for a statement without a price here, `NothingRemains`
+    (one of them) where it does not fit.
 
     >>> from confide.guarantees import GDP, PureDP
     >>> float(1 - remaining(GDP(0.5), Fraction(1)).r2), round(float(1 - remaining(PureDP(0.1), Fraction(1)).r2), 5)
@@ -352,7 +357,9 @@ def _holds(curve: Curve, r2: Fraction, after: Remainder) -> bool:
 
 
 def _own_gaussian(curve: Curve) -> tuple[Curve | None, Fraction, Fraction] | None:
-    """A Gaussian part, which costs mu^2 whatever stands beside it: what is left without it, mu^2, and a slack; None without one."""
+    """A Gaussian part, which costs the square of mu in any company: what is left without it, that square, and a slack;
+    None without one.
+    """
     match curve:
         case Perfect():
             return None, Fraction(0), Fraction(0)
@@ -370,7 +377,9 @@ def _own_gaussian(curve: Curve) -> tuple[Curve | None, Fraction, Fraction] | Non
 
 @lru_cache(maxsize=1024)
 def _gaussian_price(curve: Curve, leak: Fraction) -> Fraction | None:
-    """mu^2 of the GDP statement that follows from the curve at this leak: a proved price in any state; None where there is none."""
+    """The square of mu of the GDP statement that follows from the curve at this leak: a proved cost in any state; None
+    where there is none.
+    """
     try:
         return Fraction(curve.gdp(float(leak))) ** 2
     except NoConversion:
@@ -393,8 +402,8 @@ def _searched(pair: Pair) -> bool:
 def _search(pair: Pair, r2: Fraction) -> Fraction | None:
     """The least price that is proved, nearly; None where none is found.
 
-    A bracket of the price at which no node of a grid fails, around the mean square of the losses; then the price is raised by little
-    until the certificate holds on all that is between the nodes and beyond them.
+    A bracket of the cost at which no node of a grid fails, around the mean square of the losses. Then the cost is
+    raised by little until the certificate holds on all that is between the nodes and beyond them.
     """
     whole, spare, r = float(r2), float(pair.leak - pair.bare) * (1 - 2.0**-50), sqrt(r2)
     most = whole * (1 - _LEAST_SHARE**2)
@@ -499,10 +508,10 @@ def converted(epsilon: Fraction, delta: Fraction) -> Remainder:
 def stays(statement: Guarantee, epsilon: Fraction, delta: Fraction, request: ApproxDP | PureDP | None = None) -> Point:
     """The (epsilon, delta) point by which a release is charged in a pair of which `epsilon` and `delta` are left.
 
-    PureDP and ApproxDP are their own point (to 2^-40 of epsilon, which delta makes up for). Any other statement has one for each
-    epsilon, by its own curve: where `request`, what was asked for, is on or above that curve, the request; else the one that takes
-    equal shares of epsilon and delta, so that the larger share is least. It may be more than is left. Raises `NothingRemains` where the
-    curve has no such point.
+    PureDP and ApproxDP are their own point (to 2^-40 of epsilon, which delta makes up for). Any other statement has
+    one for each epsilon, by its own curve: where `request` is on or above that curve, the request. Else the one that
+    takes equal shares of epsilon and delta, so that the larger share is least. It may be more than is left. Raises
+    `NothingRemains` where the curve has no such point.
 
     >>> from confide.guarantees import GDP
     >>> point = stays(GDP(0.2), Fraction(8), Fraction(1, 10**5))

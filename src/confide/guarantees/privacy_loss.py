@@ -5,36 +5,36 @@ For two laws P and Q the privacy loss is L = log dP/dQ under P, and their privac
     delta(epsilon) = H(P || Q) at order e^epsilon = P(L = infinity) + E[(1 - e^(epsilon - L)) where L > epsilon]
 
 Losses of independent releases add, so a composition is a convolution (Koskela, Jalko, Honkela 2020). A continuous
-loss is put on a grid by connecting the dots (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022): the new profile is
+loss is put on a grid by connecting the dots (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022). The new profile is
 the one that is linear in e^epsilon between the grid points and equal to the true one on them. A profile is convex in
-e^epsilon, so this never understates it; its error is of the square of the step; and it is monotone: a smaller profile
+e^epsilon, so this never understates it. Its error is of the square of the step. And it is monotone: a smaller profile
 gives a smaller result, whatever it is composed with. Beyond the last grid point the profile is constant, that is, the
-mass is at infinity; below the first one it is linear down to delta(-infinity) = 1, that is, the mass is at the first.
+mass is at infinity. Below the first one it is linear down to delta(-infinity) = 1, that is, the mass is at the first.
 
-From one grid to another the dots are connected again: mass at a loss l between neighbours a < b goes to b with share
-(1 - e^(a - l))/(1 - e^(a - b)), which keeps its P- and its Q-mass. A bounded loss has atoms at its ends, so its default
-step divides that end, and a grid is only ever widened by powers of 2: atoms stay where they are. Default grids
+From one grid to another the dots are connected again. Mass at a loss l between neighbors a < b goes to b with share
+(1 - e^(a - l))/(1 - e^(a - b)), which keeps its P- and its Q-mass. A bounded loss has atoms at its ends, so its
+default step divides that end. A grid is only ever widened by powers of 2, so atoms stay where they are. Default grids
 depend on the profile and on the number of compositions alone, never on records.
 
 Sums of independent privacy losses on a grid, by fast Fourier transform, never below the truth.
 
-A loss distribution is an array of masses at step * (first + i). What is asked of a sum of such losses S is, for every
-epsilon, the integral of (1 - e^(epsilon - s)) over s > epsilon: the integrand is positive and rises in s, so mass may
-be added anywhere and may be moved up, and the answer stays an upper bound. Everything below does one of the two.
+A loss distribution is an array of masses at step * (first + i). Of a sum S of these losses one needs, for every
+epsilon, the integral of (1 - e^(epsilon - s)) over s > epsilon. The integrand is positive and rises in s, so mass may
+be added anywhere and may be moved up. The answer stays an upper bound. Everything below does one of the two.
 
 *Tilting.* A transform errs by about 1e-16 of the largest mass, which would drown a delta of 1e-12. For t >= 0 the
-masses p(s) e^(t s - K(t)), K the logarithm of the moment generating function, sum to 1 and are largest around
-K'(t); convolving them and undoing the tilt gives the masses around K'(t) to nearly all digits. Several t cover the
-window, and of several upper bounds of one mass the smallest counts.
+masses p(s) e^(t s - K(t)), K the logarithm of the moment generating function, sum to 1 and are largest around K'(t).
+Convolving them and undoing the tilt gives the masses around K'(t) to nearly all digits. Several t cover the window,
+and of several upper bounds of one mass the smallest counts.
 
-*Window.* By Chernoff's bound the mass above `high` is at most e^(K(t) - t high) for every t > 0; it is reported as
+*Window.* By Chernoff's bound the mass above `high` is at most e^(K(t) - t high) for every t > 0. It is reported as
 `beyond`, to be added to the mass at infinity. The mass below `low` likewise, and is added to the lowest point. Mass
 that wraps around the end of a transform only adds.
 
-*Round-off.* For a transform of length n the error in the 2-norm is below 8 u log2(n) times the norm of the result, u =
-2^-53 (Higham 2002, Theorem 24.2), and a transform of masses that sum to 1 is at most 1 everywhere. So k factors with
-masses x give, in the 2-norm and therefore in each mass, at most u (8 log2(n) (k |x| + |z|) + 4 k |z|), z the result;
-the last term is for k complex products. This is added to every mass before the tilt is undone.
+*Round-off.* For a transform of length n the error in the 2-norm is below 8 u log2(n) times the norm of the result, u
+= 2^-53 (Higham 2002, Theorem 24.2). A transform of masses that sum to 1 is at most 1 everywhere. So k factors with
+masses x give, in the 2-norm and therefore in each mass, at most u (8 log2(n) (k |x| + |z|) + 4 k |z|), z the result.
+The last term is for k complex products. This is added to every mass before the tilt is undone.
 
 Grids for privacy losses: default window and step from a profile alone, and its convex envelope.
 """
@@ -242,9 +242,9 @@ def default_step(total_variation: float, top: float) -> float:
 def default_window(delta: Callable[[float], float]) -> float:
     """Where the default window of a profile ends.
 
-    Where delta has come down to its last value, for a bounded loss, to the last bit; else where delta is below 1e-25; or,
-    for a heavy tail, where moving the mass above to infinity changes delta(epsilon) by less than 1e-25 for every epsilon up
-    to twice the median loss and 30: it changes it by delta(top) e^(epsilon - top).
+    Where delta has come down to its last value, for a bounded loss, to the last bit. Else where delta is below 1e-25.
+    Or, for a heavy tail, where moving the mass above to infinity changes delta(epsilon) by less than 1e-25 for every
+    epsilon up to twice the median loss and 30. It changes it by delta(top) e^(epsilon - top).
 
     >>> default_window(lambda epsilon: max(0.0, 0.5 - epsilon))
     0.5
@@ -273,7 +273,7 @@ def _first(holds: Callable[[float], bool], start: float = 1e-9, *, exact: bool =
 
 
 def convex_slopes(rises: Floats, widths: Floats) -> Floats:
-    """Slopes of the greatest convex function below points with these rises, capped at 0 (pooling of neighbours).
+    """Slopes of the greatest convex function below points with these rises, capped at 0 (pooling of neighbors).
 
     >>> convex_slopes(np.array([-1.0, -3.0, 0.5]), np.ones(3)).tolist()
     [-2.0, -2.0, 0.0]
@@ -303,12 +303,27 @@ _STAGE = 16  # a power is taken in stages of 16, and the grid is widened by 4 = 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivacyLoss:
-    """The privacy loss of an ordered pair (P, Q) on a grid, or an upper bound of it.
+    """Privacy loss of an ordered pair (P, Q) on a grid, or an upper bound of it.
 
-    step: above 0; first: index of the lowest loss; masses[i]: P-mass at the loss step * (first + i), an array of
-    shape (points,); infinity: mass at an infinite loss. A release whose profile is the same in both orders needs one
-    such object, any other one for each order. Masses may sum to a little more than 1: they are rounded up.
+    A release whose profile is the same in both orders needs one object, any
+    other release one for each order. Masses may sum to a little more than 1:
+    they are rounded up.
 
+    Parameters
+    ----------
+    step : float
+        Distance of the grid points, above 0.
+    first : int
+        Index of the lowest loss.
+    masses : array of float
+        P-mass at the loss step * (first + i), shape (points,).
+    infinity : float
+        P-mass at an infinite loss, from 0 to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from confide.guarantees import PrivacyLoss
     >>> coin = PrivacyLoss(0.5, -2, np.array([0.25, 0, 0, 0, 0.75]), 0.0)
     >>> round(coin.power(2).delta(1.0), 9), coin.power(2).epsilon(1e-6)  # doctest: +ELLIPSIS
     (0.355567814, 1.99999...)
@@ -338,13 +353,34 @@ class PrivacyLoss:
     def from_profile(
         cls, delta: Callable[[Floats], Floats], *, step: float | None = None, high: float | None = None
     ) -> PrivacyLoss:
-        """The loss of a release whose profile is the same in both orders, from that profile.
+        """Make the loss of a release from its profile, if that is the same in both
+        orders.
 
-        delta: takes an array of epsilons >= 0 and returns an array of values that are nowhere below the true ones; need
-        not be quite convex, its lower convex envelope is used. step, high: grid from -high to high; by default the step
-        is 2^-11 of the spread or less, the window leaves 1e-25 outside. A heavy tail is cut earlier, where a cut cannot
-        show in what is of interest. Raises `PrivacyError` for other values.
+        Parameters
+        ----------
+        delta : callable
+            Takes an array of epsilons >= 0 and returns values nowhere below the
+            true ones. Where they are not quite convex, the lower convex
+            envelope is used.
+        step : float, optional
+            Step of the grid. Left out: 2^-11 of the spread or less.
+        high : float, optional
+            The grid is from -high to high. Left out: the window leaves 1e-25
+            outside; a heavy tail is truncated earlier, where this cannot show
+            in what is of interest.
 
+        Returns
+        -------
+        PrivacyLoss
+            The loss.
+
+        Raises
+        ------
+        PrivacyError
+            A value is outside its range.
+
+        Examples
+        --------
         >>> laplace = PrivacyLoss.from_profile(lambda e: np.maximum(-np.expm1((e - 0.5) / 2), 0))
         >>> round(laplace.power(100).epsilon(1e-6), 4)
         30.4837
@@ -386,12 +422,30 @@ class PrivacyLoss:
         below: float = 0.0,
         atoms: Iterable[tuple[float, float]] = (),
     ) -> PrivacyLoss:
-        """The loss of an ordered pair from its masses between neighbouring grid points.
+        """Make the loss of an ordered pair from its masses between grid points.
 
-        p[i], q[i]: mass under P and under Q of the losses above step * (first + i) and up to the next grid point; above,
-        below: P-mass beyond the last and below the first grid point; atoms: pairs (loss, P-mass) of single
-        losses, inside or outside the grid. p and q must not be too low and too high by more than their last digits.
+        Parameters
+        ----------
+        p, q : array of float
+            Mass under P and under Q of the losses above step * (first + i), up
+            to the next grid point. They must not be off by more than their last
+            digits.
+        step : float
+            Step of the grid.
+        first : int
+            Index of the lowest grid point.
+        above, below : float, default 0
+            P-mass beyond the last and below the first grid point.
+        atoms : iterable of (float, float), optional
+            Pairs (loss, P-mass) of single losses, inside or outside the grid.
 
+        Returns
+        -------
+        PrivacyLoss
+            The loss.
+
+        Examples
+        --------
         >>> half = PrivacyLoss.from_masses([0.75], [0.5], step=0.5, first=0, above=0.25)
         >>> half.masses.round(6).tolist(), round(half.infinity, 12)
         ([0.114626, 0.635374], 0.25)
@@ -431,11 +485,30 @@ class PrivacyLoss:
         first: int,
         atoms: Iterable[tuple[float, float]] = (),
     ) -> PrivacyLoss:
-        """The same from cumulative masses: p_above[i] = P(L > step * (first + i)), q_above[i] = Q(L > ...).
+        """Make the loss of an ordered pair from its tails.
 
-        Both without the atoms, whose P-masses are given apart. Digits that differences of nearly equal tails lose are
-        made up for, as for `from_masses`.
+        Digits that differences of nearly equal tails lose are restored, as in
+        `from_masses`.
 
+        Parameters
+        ----------
+        p_above, q_above : array of float
+            P(L > step * (first + i)) and Q(L > step * (first + i)), without the
+            atoms.
+        step : float
+            Step of the grid.
+        first : int
+            Index of the lowest grid point.
+        atoms : iterable of (float, float), optional
+            Pairs (loss, P-mass) of single losses.
+
+        Returns
+        -------
+        PrivacyLoss
+            The loss.
+
+        Examples
+        --------
         >>> round(PrivacyLoss.from_tails([1.0, 0.25], [0.75, 0.25], step=0.5, first=0).infinity, 12)
         0.25
         """
@@ -454,11 +527,24 @@ class PrivacyLoss:
     # ------------------------------------------------------------------------------------------------- composition
 
     def compose(self, *others: PrivacyLoss) -> PrivacyLoss:
-        """The loss of this release and others together, each of which may depend on the earlier outputs.
+        """Give the loss of this release and others together.
 
-        Different steps meet on the widest of them; small losses are joined first, so that a wide step never meets many
-        of them.
+        Each may depend on the earlier outputs. Different steps meet on the
+        widest of them. Small losses are joined first, so that a wide step never
+        meets many of them.
 
+        Parameters
+        ----------
+        *others : PrivacyLoss
+            Losses of the other releases.
+
+        Returns
+        -------
+        PrivacyLoss
+            The loss of all together.
+
+        Examples
+        --------
         >>> coin = PrivacyLoss(0.5, -2, np.array([0.25, 0, 0, 0, 0.75]), 0.0)
         >>> coin.compose(coin, coin).delta(0.0) == coin.power(3).delta(0.0)
         True
@@ -470,8 +556,20 @@ class PrivacyLoss:
         return _sum([(part, 1) for part in parts])
 
     def power(self, k: int) -> PrivacyLoss:
-        """The loss of k such releases together.
+        """Give the loss of k releases of this kind together.
 
+        Parameters
+        ----------
+        k : int
+            Number of releases, at least 1.
+
+        Returns
+        -------
+        PrivacyLoss
+            The loss of all together.
+
+        Examples
+        --------
         >>> coin = PrivacyLoss(0.5, -2, np.array([0.25, 0, 0, 0, 0.75]), 0.0)
         >>> round(coin.power(10_000).epsilon(1e-6), 1)
         5407.2
@@ -485,10 +583,23 @@ class PrivacyLoss:
 
     @staticmethod
     def repeated(parts: Iterable[tuple[PrivacyLoss, int]]) -> PrivacyLoss:
-        """The loss of releases together, each with how often it is made, in one transform on the widest of their steps.
+        """Give the loss of releases together, in one transform on the widest step.
 
-        For many unlike losses whose steps fit what is asked of the sum; where they are far too fine, `compose` chooses wider ones.
+        For many unlike losses whose steps fit the sum. Where they are far too
+        fine, `compose` chooses wider ones.
 
+        Parameters
+        ----------
+        parts : iterable of (PrivacyLoss, int)
+            Each loss with how often its release is made.
+
+        Returns
+        -------
+        PrivacyLoss
+            The loss of all together.
+
+        Examples
+        --------
         >>> coin = PrivacyLoss(0.5, -2, np.array([0.25, 0, 0, 0, 0.75]), 0.0)
         >>> PrivacyLoss.repeated([(coin, 2)]).delta(1.0) == coin.power(2).delta(1.0)
         True
@@ -556,16 +667,35 @@ class PrivacyLoss:
         return np.asarray(np.maximum.accumulate(profile[::-1])[::-1])
 
     def knots(self) -> tuple[Floats, Floats]:
-        """The grid losses and the profile on them, arrays of shape (points,); linear in e^epsilon in between.
+        """Give the grid losses and the profile on them, linear in e^epsilon in between.
 
+        Returns
+        -------
+        tuple of two arrays
+            Losses and deltas, of shape (points,).
+
+        Examples
+        --------
         >>> PrivacyLoss(1.0, 0, np.array([0.5, 0.5]), 0.0).knots()[0].tolist()
         [0.0, 1.0]
         """
         return self.step * np.arange(self.first, self.first + len(self.masses), dtype=np.float64), self._profile
 
     def delta(self, epsilon: float | Floats) -> float | Floats:
-        """The profile at one epsilon or an array of them, any real numbers; nowhere below the true profile.
+        """Give the profile at any real epsilon; nowhere below the true profile.
 
+        Parameters
+        ----------
+        epsilon : float or array of float
+            Where to look.
+
+        Returns
+        -------
+        float or array of float
+            Delta at each epsilon.
+
+        Examples
+        --------
         >>> float(PrivacyLoss(1.0, 0, np.array([0.0, 1.0]), 0.0).delta(1.0))
         0.0
         """
@@ -594,10 +724,22 @@ class PrivacyLoss:
         return float(result) if result.ndim == 0 else result
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon >= 0 at which the profile is at most delta, rounded up; infinity where there is none.
+        """Give the smallest epsilon >= 0 at which the profile is at most delta.
 
-        delta: from 0 to 1. Closed form between two grid points.
+        Closed form between two grid points.
 
+        Parameters
+        ----------
+        delta : float
+            From 0 to 1.
+
+        Returns
+        -------
+        float
+            Epsilon, rounded up; infinity where there is none.
+
+        Examples
+        --------
         >>> PrivacyLoss(1.0, 0, np.array([0.0, 1.0]), 0.0).epsilon(0.0)
         1.0
         """

@@ -10,24 +10,25 @@
 eta > -1; eta = 1 is the geometric law, eta = 0 the logarithmic one, E[K] = eta (1-g)/(g (1 - g^eta)). With k candidates drawn evenly and
 with replacement, a given one is drawn at all with probability 1 - f(1 - 1/k).
 
-A sampler draws K from integer weights (`weights`): consecutive probabilities have rational ratios, so that the weights are as good as
-exact and the normaliser is never needed. The tail beyond the last weight is left out; `Weights.distance` bounds the total variation that
-this costs, which the bounds add to delta, (1 + e^epsilon) times.
+A sampler draws K from integer weights (`weights`): consecutive probabilities have rational ratios, so that the
+weights are as good as exact and the normalizer is never needed. The tail beyond the last weight is ignored;
+`Weights.distance` bounds the total variation that this costs, which the bounds add to delta, (1 + e^epsilon) times.
 Source: Papernot, Steinke 2022, section 3.
 
 What selection costs: bounds on the privacy of the best of K runs of a base mechanism that is mu-GDP up to a slack d0.
 
-The base Q gives an output and a score, its profile is at most delta(e; mu) + d0 at every e, in both directions. K does not depend on the
-records, ties are broken by fresh randomness inside Q. Where q is Q's density, s the probability of a score above the one at hand, the
-output's density is q F(1 - s), F the derivative of K's generating function.
+The base Q gives an output and a score, its profile is at most delta(e; mu) + d0 at every e, in both directions. K
+does not depend on the records, ties are broken by fresh randomness inside Q. Let q be Q's density and s the
+probability of a higher score. The output's density is q F(1 - s), F the derivative of K's generating function.
 
-(b) `tradeoff_delta`, the default. The other data set has s' <= min(1, Phi(Phi^-1(s) + mu) + d0), hence with l = log q/q'
+(b) `tradeoff_delta`, the default. The other dataset has s' <= min(1, Phi(Phi^-1(s) + mu) + d0), hence with l = log q/q'
 
-    delta(eps) <= E_l [ max_s (F(1-s) - e^(eps-l) F(1-s'))_+ ] + E[K] d0,     l ~ N(mu^2/2, mu^2):
+    delta(eps) <= E_l [ max_s (F(1-s) - e^(eps-l) F(1-s'))_+ ] + E[K] d0,     l ~ N(v/2, v), v = mu * mu:
 
-the bracket is a convex decreasing function of q'/q with value at most E[K] at 0, so its expectation is largest for the dominating pair, and
-slack adds at most E[K] d0. Computed from above: s in cells, the lower end in F(1-s) and the upper end in s'; l in cells at their upper end,
-since the bracket rises with l; the mass beyond 9 standard deviations counts with the largest value.
+The bracket is a convex decreasing function of q'/q with value at most E[K] at 0. So its expectation is largest for
+the dominating pair, and slack adds at most E[K] d0. Computed from above: s in cells, the lower end in F(1-s) and the
+upper end in s'. And l is in cells at their upper end, since the bracket rises with l. The mass beyond 9 standard
+deviations counts with the largest value.
 
 (a) `profile_epsilon`: (e1 + pen, E[K] delta_Q(e1)) for any e1, pen = sup_s log F(1-s)/F(1-s'), s' = min(1, e^eh s + delta_Q(eh)), any eh.
 
@@ -239,7 +240,7 @@ class TruncatedNegativeBinomial(RunLaw):
 
 @dataclass(frozen=True)
 class Poisson(RunLaw):
-    """A Poisson number of runs, which may be none: then there is no reply."""
+    """A Poisson number of runs, which may be none: then the mechanism declines."""
 
     mean: float
 
@@ -268,7 +269,7 @@ class Poisson(RunLaw):
 
 @dataclass(frozen=True)
 class Binomial(RunLaw):
-    """Up to n runs, each made with probability p; there may be none: then there is no reply."""
+    """Up to n runs, each made with probability p; there may be none: then the mechanism declines."""
 
     n: int
     p: float
@@ -374,7 +375,7 @@ def _cells() -> tuple[Array, Array]:
 
 @lru_cache(maxsize=1)
 def _losses() -> tuple[Array, Array]:
-    """Upper ends of the cells of the standardised loss, and their probabilities."""
+    """Upper ends of the cells of the standardized loss, and their probabilities."""
     ends = np.linspace(-_REACH, _REACH, _LOSSES + 1)
     return ends[1:], np.diff(special.ndtr(ends))
 
@@ -541,9 +542,9 @@ def calibrate_selection(
 ) -> Base:
     """The base of a selection among `candidates` with total (epsilon, delta).
 
-    slack: the share of delta that is set aside for a base whose own guarantee may fail, 0 for none. law: of the number of runs; None for
-    all composed. alone: take the law as it is; otherwise, for three candidates or fewer, running all of them once is compared, and taken
-    where its mu is larger.
+    `slack`: the share of delta that is set aside for a base whose own guarantee may fail, 0 for none. `law`: of the
+    number of runs; None for all composed. `alone`: take the law as it is. Otherwise, for three candidates or fewer,
+    running all of them once is compared, and used where its mu is larger.
 
     >>> from confide.guarantees.selection import TruncatedNegativeBinomial
     >>> round(calibrate_selection(1.0, 1e-6, 30, TruncatedNegativeBinomial(1.0, 90.0)).drawn, 3)
@@ -561,6 +562,6 @@ def calibrate_selection(
         )
     if not found:
         raise PrivacyError(
-            f"no base level gives ({epsilon!r}, {delta!r}) with {law}; ask for a larger budget or fewer runs"
+            f"no base mechanism gives ({epsilon!r}, {delta!r}) with {law}; ask for a larger budget or fewer runs"
         )
     return max(found, key=lambda base: base.mu)

@@ -144,7 +144,7 @@ def share(value: object, name: str, example: str, *, zero: bool) -> float:
     if 0 < number < 1 or (zero and number == 0):
         return number
     allowed = "at least 0 and below 1" if zero else "above 0 and below 1"
-    hint = "; with delta = 0 the guarantee is PureDP(epsilon)" if number == 0 else ""
+    hint = "; with delta 0 the guarantee is PureDP(epsilon)" if number == 0 else ""
     raise PrivacyError(f"{name} must be {allowed}, got {number!r}{hint}; write for instance {example}")
 
 
@@ -209,12 +209,12 @@ def renyi_levels(values: object, orders: tuple[float, ...], example: str) -> tup
 
 
 def relation_name(value: object) -> str | None:
-    """A neighbouring relation, or None for one that is left open."""
+    """A neighboring relation, or None for one that is left open."""
     if value is None or (isinstance(value, str) and value in RELATIONS):
         return value
     raise PrivacyError(
         f"unknown relation {value!r}; allowed: 'add-remove' (one record more or fewer; the number of records is "
-        "secret), 'substitute' (one record with other content; the number of records is public), or None to leave it "
+        "secret), 'substitute' (one record with other content, and a public number of records), or None to leave it "
         "to the plan; write for instance relation='add-remove'"
     )
 

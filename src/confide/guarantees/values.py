@@ -1,12 +1,12 @@
-"""What is promised: PureDP, ApproxDP, ZCDP, RDP, GDP and TradeOff as frozen values.
+"""Guarantees as frozen values: PureDP, ApproxDP, ZCDP, RDP, GDP and TradeOff.
 
-A guarantee bounds how well anyone who sees a release can tell two neighbouring sets of records apart. Each value
-carries the relation that says what a neighbour is, the unit that is protected, who is trusted with the records, and
-the assumptions that its proof rests on. Values compare, print, match patterns, and read back from JSON to the bit.
+A guarantee bounds how well anyone who sees a release can tell two neighboring sets of records apart. Each value
+carries the neighboring relation, the unit that is protected, who is trusted with the records, and the assumptions
+that its proof rests on. Values compare, print, match patterns, and read back from JSON to the bit.
 
-Plain words for data stewards: what a guarantee lets anyone find out at most.
+For data stewards, `describe` says in plain words what a guarantee lets anyone find out at most.
 
-What all guarantees share: labels, JSON to the bit, short text, plain words.
+`Statement` holds what all guarantees share: labels, JSON to the bit, short text, plain words.
 """
 
 from __future__ import annotations
@@ -36,31 +36,31 @@ def percent(probability: float) -> str:
     """A probability in percent with one decimal, rounded up so that a limit is never understated.
 
     >>> percent(0.25951), percent(0.05)
-    ('26 %', '5 %')
+    ('26%', '5%')
     """
     # 1e-9 keeps a limit that is a round number, up to the last bits of its float, from moving up a step.
-    return f"{min(100.0, ceil(probability * 1000 - 1e-9) / 10):g} %"
+    return f"{min(100.0, ceil(probability * 1000 - 1e-9) / 10):g}%"
 
 
 def sentence(limit: str, *, relation: str | None, unit: str, trust: str, assumptions: tuple[str, ...]) -> str:
-    """The sentence of `describe`; `limit` is the detection rate at a false-alarm rate of 5 %.
+    """The sentence of `describe`; `limit` is the detection rate at a false-alarm rate of 5%.
 
-    >>> sentence("26 %", relation="add-remove", unit="record", trust="central", assumptions=())  # doctest: +ELLIPSIS
+    >>> sentence("26%", relation="add-remove", unit="record", trust="central", assumptions=())  # doctest: +ELLIPSIS
     'Someone who sees the release and knows all other records can tell whether one record was included ...'
     """
     seen = (
         "the release" if trust == "central" else "everything that leaves the owner of a record, the collector included,"
     )
-    note = "; this rules out next to nothing" if limit == "100 %" else ""
+    note = "; this rules out next to nothing" if limit == "100%" else ""
     condition = f", provided that the following holds: {'; '.join(assumptions)}" if assumptions else ""
     return (
         f"Someone who sees {seen} and knows all other records can tell {_difference(relation, unit)} with at most "
-        f"this success: with a false-alarm rate of 5 %, detection of at most {limit}{note}{condition}."
+        f"this success: at a false-alarm rate of 5%, a detection rate of at most {limit}{note}{condition}."
     )
 
 
 def _difference(relation: str | None, unit: str) -> str:
-    """What the two neighbours differ in, in plain words."""
+    """What the two neighbors differ in, in plain words."""
     bare = {"record": "one record", "attribute": "one attribute of one record"}
     thing, counted = bare.get(unit, f"one {unit} with all its rows"), "records" if unit in bare else f"values of {unit}"
     included = f"whether {thing} was included"
@@ -80,11 +80,11 @@ _WEAK = (("mu", 10.0), ("epsilon", 20.0), ("rho", 50.0))
 
 
 def weakness(guarantee: Any) -> str:
-    """What to say of a guarantee so large that it protects nobody; nothing for any other.
+    """What to say of a guarantee so large that it protects no one; nothing for any other.
 
     >>> from confide.guarantees import GDP, PureDP
     >>> weakness(GDP(1e9))
-    'mu = 1e+09 protects nobody: whoever sees so much can tell whether a record is there; mu is of the order of 1, hardly above 10'
+    'mu = 1e+09 protects nobody: anyone who sees the release can tell whether a record is there; mu is of the order of 1, hardly above 10'
     >>> weakness(PureDP(1.0))
     ''
     """
@@ -92,7 +92,7 @@ def weakness(guarantee: Any) -> str:
         level = getattr(guarantee, name, 0.0)
         if level > most:
             return (
-                f"{name} = {level:.6g} protects nobody: whoever sees so much can tell whether a record is there; {name} is of the "
+                f"{name} = {level:.6g} protects nobody: anyone who sees the release can tell whether a record is there; {name} is of the "
                 f"order of 1, hardly above {most:g}"
             )
     return ""
@@ -124,8 +124,15 @@ class Statement:
 
     @classmethod
     def numbers(cls) -> tuple[str, ...]:
-        """The names of what says how private, in order; all but the labels.
+        """Names of the privacy parameters, in order; all fields but the labels.
 
+        Returns
+        -------
+        tuple of str
+            Such as ``("mu", "delta")``.
+
+        Examples
+        --------
         >>> from confide.guarantees import GDP
         >>> GDP.numbers()
         ('mu', 'delta')
@@ -134,8 +141,11 @@ class Statement:
 
     @property
     def complete(self) -> bool:
-        """Whether the relation is set. Plans, releases and ledgers hold complete statements only.
+        """Whether the relation is set. Plans, releases and ledgers hold complete
+        statements only.
 
+        Examples
+        --------
         >>> from confide.guarantees import GDP
         >>> GDP(1.0).complete, GDP(1.0, relation="substitute").complete
         (False, True)
@@ -143,8 +153,15 @@ class Statement:
         return self.relation is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dict that `guarantee_from_dict` reads back to the bit; floats are `float.hex` texts.
+        """Give the guarantee as a dict of JSON types, with floats as `float.hex` texts.
 
+        Returns
+        -------
+        dict
+            What `guarantee_from_dict` reads back to the bit.
+
+        Examples
+        --------
         >>> from confide.guarantees import GDP
         >>> GDP(1.0, relation="add-remove").to_dict()["mu"]
         '0x1.0000000000000p+0'
@@ -164,12 +181,34 @@ class Statement:
         return from_hex(data, name)
 
     def detection_limit(self, false_alarm: float = 0.05) -> float:
-        """The largest probability with which any test can detect one unit, at a probability of a false alarm.
+        """Give the largest probability with which any test can detect one unit.
 
-        Both are probabilities, false_alarm above 0 and below 1. The test sees the release and knows everything but
-        which of two neighbouring sets of records was used. This is 1 - f(false_alarm) for a proved trade-off function
-        f (Dong, Roth, Su 2022, section 2).
+        The test sees the release and knows everything except which of two
+        neighboring sets of records was used.
 
+        Parameters
+        ----------
+        false_alarm : float, default 0.05
+            Probability of a false alarm, above 0 and below 1.
+
+        Returns
+        -------
+        float
+            Detection probability: 1 - f(false_alarm) for a proved trade-off
+            function f.
+
+        Raises
+        ------
+        PrivacyError
+            `false_alarm` is not above 0 and below 1.
+
+        References
+        ----------
+        Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84,
+        section 2.
+
+        Examples
+        --------
         >>> from confide.guarantees import GDP
         >>> round(GDP(1.0).detection_limit(), 4)
         0.2595
@@ -179,7 +218,7 @@ class Statement:
 
     def _no_operator(self, other: object) -> Any:
         raise PrivacyError(
-            f"guarantees compose by a call, which says what is lost: compose({self!r}, ...), and k equal ones compose(*[{self!r}] * k)"
+            f"guarantees compose by a call: compose({self!r}, ...), and k equal ones compose(*[{self!r}] * k)"
         )
 
     __add__ = __radd__ = __mul__ = __rmul__ = __pow__ = _no_operator
@@ -188,8 +227,15 @@ class Statement:
         raise NotImplementedError
 
     def describe(self) -> str:
-        """One sentence in plain words: what someone who sees the release can learn at most.
+        """Say in one sentence what someone who sees the release can learn at most.
 
+        Returns
+        -------
+        str
+            The detection rate at a false-alarm rate of 5%, in plain words.
+
+        Examples
+        --------
         >>> from confide.guarantees import GDP
         >>> GDP(1.0, relation="substitute").describe()  # doctest: +ELLIPSIS
         'Someone who sees the release and knows all other records can tell which of two possible contents ...'
@@ -272,8 +318,25 @@ class _Value(Statement):
     """A guarantee with the verbs that turn it into others."""
 
     def resolve(self, relation: str) -> Self:
-        """The same guarantee with its relation set; `PrivacyError` when it already has another one.
+        """Set the relation of a guarantee that left it open.
 
+        Parameters
+        ----------
+        relation : {"add-remove", "substitute"}
+            Neighboring relation.
+
+        Returns
+        -------
+        Guarantee
+            The same guarantee with its relation.
+
+        Raises
+        ------
+        PrivacyError
+            The guarantee has another relation already.
+
+        Examples
+        --------
         >>> from confide.guarantees import GDP
         >>> GDP(1.0).resolve("add-remove")
         GDP(1.0, relation='add-remove')
@@ -289,11 +352,26 @@ class _Value(Statement):
         return replace(self, relation=wanted)
 
     def to_gdp(self, *, delta: float | None = None) -> GDP:
-        """The same promise as Gaussian differential privacy, where that is proved; else `NoConversion`.
+        """Convert to Gaussian differential privacy, if that is proved.
 
-        delta: the additive part, at least 0 and below 1; needed by a TradeOff, which has a mu for each delta, and taken
-        by no other kind, which has one delta of its own.
+        Parameters
+        ----------
+        delta : float, optional
+            Additive part, at least 0 and below 1. A TradeOff needs it, because
+            it has a mu for each delta. No other kind takes it.
 
+        Returns
+        -------
+        GDP
+            A weaker or equal statement.
+
+        Raises
+        ------
+        NoConversion
+            No proof leads there.
+
+        Examples
+        --------
         >>> from confide.guarantees import PureDP
         >>> PureDP(1.0).to_gdp().mu  # doctest: +ELLIPSIS
         1.23203...
@@ -302,8 +380,20 @@ class _Value(Statement):
         return found
 
     def to_pure(self) -> PureDP:
-        """The same promise as pure differential privacy, where that is proved; else `NoConversion`.
+        """Convert to pure differential privacy, if that is proved.
 
+        Returns
+        -------
+        PureDP
+            A weaker or equal statement.
+
+        Raises
+        ------
+        NoConversion
+            No proof leads there.
+
+        Examples
+        --------
         >>> from confide.guarantees import PureDP
         >>> PureDP(1.0).to_pure()
         PureDP(1.0)
@@ -312,10 +402,25 @@ class _Value(Statement):
         return found
 
     def to_rdp(self, orders: Iterable[float] | None = None) -> RDP:
-        """The same promise as a Renyi curve at some orders, where that is proved; else `NoConversion`.
+        """Convert to a Renyi curve at some orders, if that is proved.
 
-        orders: above 1; by default a usual set from 1.1 to 1024.
+        Parameters
+        ----------
+        orders : iterable of float, optional
+            Orders above 1. Left out: a usual set from 1.1 to 1,024.
 
+        Returns
+        -------
+        RDP
+            A weaker or equal statement.
+
+        Raises
+        ------
+        NoConversion
+            No proof leads there.
+
+        Examples
+        --------
         >>> from confide.guarantees import GDP
         >>> GDP(1.0).to_rdp((2, 4))
         RDP((2.0, 4.0), (1.0, 2.0))
@@ -324,8 +429,15 @@ class _Value(Statement):
         return found
 
     def to_tradeoff(self) -> TradeOff:
-        """The same promise as a trade-off function: its own curve, for GDP, PureDP and ApproxDP exactly.
+        """Convert to a trade-off function, exactly for GDP, PureDP and ApproxDP.
 
+        Returns
+        -------
+        TradeOff
+            The guarantee's curve.
+
+        Examples
+        --------
         >>> from confide.guarantees import GDP
         >>> round(GDP(1.0).to_tradeoff().to_approx(epsilon=1.0).delta, 6)
         0.126937
@@ -334,8 +446,20 @@ class _Value(Statement):
         return found
 
     def to_zcdp(self) -> ZCDP:
-        """The same promise as zero-concentrated differential privacy, where that is proved; else `NoConversion`.
+        """Convert to zero-concentrated differential privacy, if that is proved.
 
+        Returns
+        -------
+        ZCDP
+            A weaker or equal statement.
+
+        Raises
+        ------
+        NoConversion
+            No proof leads there.
+
+        Examples
+        --------
         >>> from confide.guarantees import GDP
         >>> GDP(1.0).to_zcdp()
         ZCDP(0.5)
@@ -344,11 +468,28 @@ class _Value(Statement):
         return found
 
     def to_approx(self, *, epsilon: float | None = None, delta: float | None = None) -> ApproxDP:
-        """The same promise as (epsilon, delta) for one of the two numbers, which is kept; the other is rounded up.
+        """Convert to epsilon and delta: one of the two is given, the other rounded up.
 
-        Raises `PrivacyError` unless exactly one number is given, or when no (epsilon, delta) with epsilon above 0 and
-        delta below 1 says anything at that number.
+        Parameters
+        ----------
+        epsilon : float, optional
+            Epsilon to keep.
+        delta : float, optional
+            Delta to keep.
 
+        Returns
+        -------
+        ApproxDP
+            A weaker or equal statement.
+
+        Raises
+        ------
+        PrivacyError
+            Not exactly one number is given, or no pair with epsilon above 0 and
+            delta below 1 says anything at that number.
+
+        Examples
+        --------
         >>> from confide.guarantees import GDP
         >>> round(GDP(1.0).to_approx(delta=1e-6).epsilon, 4)
         4.8866
@@ -359,10 +500,35 @@ class _Value(Statement):
 
 @dataclass(frozen=True, repr=False)
 class PureDP(_Value):
-    """epsilon-differential privacy: no outcome is more than e^epsilon times as likely on a neighbour.
+    """Pure differential privacy with parameter epsilon.
 
-    Source: Dwork, McSherry, Nissim, Smith 2006. epsilon: a finite number above 0. Composes by adding.
+    No outcome is more than e^epsilon times as likely on a neighboring dataset.
 
+    Parameters
+    ----------
+    epsilon : float
+        Privacy parameter, a finite number above 0. Larger is less private.
+    relation : {"add-remove", "substitute"}, optional
+        Neighboring relation. If it is left open, the ledger or the schema
+        decides.
+    unit : str, default "record"
+        What is protected: one record, or all rows of one value of an id column.
+    trust : {"central", "local"}, default "central"
+        Whether the steward adds the noise or each record is perturbed first.
+    assumptions : tuple of str, optional
+        What the guarantee rests on beyond the mechanism, in words.
+
+    Notes
+    -----
+    Guarantees compose by adding epsilon.
+
+    References
+    ----------
+    Dwork, McSherry, Nissim and Smith (2006), Calibrating noise to sensitivity
+    in private data analysis, TCC.
+
+    Examples
+    --------
     >>> print(PureDP(0.5, relation="add-remove"))
     PureDP(epsilon=0.5, add-remove)
     """
@@ -377,10 +543,38 @@ class PureDP(_Value):
 
 @dataclass(frozen=True, repr=False)
 class ApproxDP(_Value):
-    """(epsilon, delta)-differential privacy (Dwork et al. 2006).
+    """Approximate differential privacy with parameters epsilon and delta.
 
-    epsilon: a finite number above 0; delta: above 0 and below 1 (for delta = 0 use PureDP). Composes by adding both.
+    An event is at most e^epsilon times as likely on a neighboring dataset, plus
+    delta.
 
+    Parameters
+    ----------
+    epsilon : float
+        Privacy parameter, a finite number above 0. Larger is less private.
+    delta : float
+        Additive part, above 0 and below 1. Without one, write `PureDP`.
+    relation : {"add-remove", "substitute"}, optional
+        Neighboring relation. If it is left open, the ledger or the schema
+        decides.
+    unit : str, default "record"
+        What is protected: one record, or all rows of one value of an id column.
+    trust : {"central", "local"}, default "central"
+        Whether the steward adds the noise or each record is perturbed first.
+    assumptions : tuple of str, optional
+        What the guarantee rests on beyond the mechanism, in words.
+
+    Notes
+    -----
+    Guarantees compose by adding epsilon and adding delta.
+
+    References
+    ----------
+    Dwork, Kenthapadi, McSherry, Mironov and Naor (2006), Our data, ourselves,
+    EUROCRYPT.
+
+    Examples
+    --------
     >>> ApproxDP(1.0, 1e-6).delta
     1e-06
     """
@@ -402,10 +596,34 @@ class ApproxDP(_Value):
 
 @dataclass(frozen=True, repr=False)
 class ZCDP(_Value):
-    """rho-zero-concentrated differential privacy: Renyi divergence of order a at most a rho (Bun, Steinke 2016).
+    """Zero-concentrated differential privacy (zCDP) with parameter rho.
 
-    rho: a finite number above 0. Composes by adding.
+    The Renyi divergence of order a is at most a rho, for every a above 1.
 
+    Parameters
+    ----------
+    rho : float
+        Privacy parameter, a finite number above 0. Larger is less private.
+    relation : {"add-remove", "substitute"}, optional
+        Neighboring relation. If it is left open, the ledger or the schema
+        decides.
+    unit : str, default "record"
+        What is protected: one record, or all rows of one value of an id column.
+    trust : {"central", "local"}, default "central"
+        Whether the steward adds the noise or each record is perturbed first.
+    assumptions : tuple of str, optional
+        What the guarantee rests on beyond the mechanism, in words.
+
+    Notes
+    -----
+    Guarantees compose by adding rho.
+
+    References
+    ----------
+    Bun and Steinke (2016), Concentrated differential privacy, TCC.
+
+    Examples
+    --------
     >>> ZCDP(0.5).to_approx(delta=1e-6).delta
     1e-06
     """
@@ -424,12 +642,41 @@ class ZCDP(_Value):
 
 @dataclass(frozen=True, repr=False)
 class GDP(_Value):
-    """mu-Gaussian differential privacy: telling neighbours apart is at least as hard as N(0, 1) from N(mu, 1).
+    """Gaussian differential privacy with parameter mu.
 
-    mu: a finite number above 0, in standard deviations; delta: at least 0 and below 1, an additive part (trade-off
-    function f >= max(0, G_mu - delta)). Composes by the square root of the sum of squares; deltas add (Dong, Roth, Su
-    2022).
+    Telling two neighboring datasets apart is at least as hard as telling N(0,
+    1) from N(mu, 1). An attacker who guesses whether one person is in the data
+    is right 50% of the time by chance. After the release it is at most 60% at
+    mu = 0.5, 70% at mu = 1 and 85% at mu = 2, rounded up.
 
+    Parameters
+    ----------
+    mu : float
+        Privacy parameter, a finite number above 0. Larger is less private.
+    delta : float, default 0
+        Additive part, at least 0 and below 1: the trade-off function is at
+        least max(0, G_mu - delta).
+    relation : {"add-remove", "substitute"}, optional
+        Neighboring relation. If it is left open, the ledger or the schema
+        decides.
+    unit : str, default "record"
+        What is protected: one record, or all rows of one value of an id column.
+    trust : {"central", "local"}, default "central"
+        Whether the steward adds the noise or each record is perturbed first.
+    assumptions : tuple of str, optional
+        What the guarantee rests on beyond the mechanism, in words.
+
+    Notes
+    -----
+    Guarantees compose by the square root of the sum of the squares of mu.
+    Deltas add.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> GDP(1.0) == GDP(1, delta=0.0)
     True
     """
@@ -441,11 +688,28 @@ class GDP(_Value):
 
     @classmethod
     def from_approx(cls, epsilon: float, delta: float, **labels: Any) -> GDP:
-        """The GDP level whose curve meets (epsilon, delta): what to *ask* for, the calibration of `calibrate_gaussian`.
+        """Give the Gaussian DP to ask for so that epsilon and delta are met.
 
-        A release of this level is (epsilon, delta)-private; the reverse does not hold. The statement that follows from
-        knowing no more than (epsilon, delta) is much weaker: `ApproxDP(epsilon, delta).to_gdp()`.
+        A release of this level is (epsilon, delta)-private; the reverse does
+        not hold. The statement that follows from no more than epsilon and delta
+        is much weaker: `ApproxDP(epsilon, delta).to_gdp()`.
 
+        Parameters
+        ----------
+        epsilon : float
+            Epsilon that the release shall meet.
+        delta : float
+            Delta that the release shall meet.
+        **labels : str
+            Relation, unit, trust and assumptions, by name.
+
+        Returns
+        -------
+        GDP
+            The calibration of `calibrate_gaussian`.
+
+        Examples
+        --------
         >>> round(GDP.from_approx(1.0, 1e-6).mu, 6)
         0.236704
         """
@@ -463,12 +727,37 @@ class GDP(_Value):
 
 @dataclass(frozen=True, repr=False)
 class RDP(_Value):
-    """A Renyi curve: the Renyi divergence of each order at most a number, in both directions (Mironov 2017).
+    """Renyi differential privacy: a bound on the Renyi divergence of each order.
 
-    orders: finite numbers above 1, strictly rising; epsilons: finite numbers of at least 0, one for each. A divergence
-    rises with its order, so that an epsilon above that of a larger order is lowered to it. Composes by adding, order by
-    order.
+    The bounds hold in both directions. A divergence rises with its order, so an
+    epsilon above that of a larger order is lowered to it.
 
+    Parameters
+    ----------
+    orders : tuple of float
+        Finite numbers above 1, strictly rising.
+    epsilons : tuple of float
+        Finite numbers of at least 0, one for each order.
+    relation : {"add-remove", "substitute"}, optional
+        Neighboring relation. If it is left open, the ledger or the schema
+        decides.
+    unit : str, default "record"
+        What is protected: one record, or all rows of one value of an id column.
+    trust : {"central", "local"}, default "central"
+        Whether the steward adds the noise or each record is perturbed first.
+    assumptions : tuple of str, optional
+        What the guarantee rests on beyond the mechanism, in words.
+
+    Notes
+    -----
+    Guarantees compose by adding, order by order.
+
+    References
+    ----------
+    Mironov (2017), Renyi differential privacy, CSF.
+
+    Examples
+    --------
     >>> RDP((2, 8, 32), (0.5, 2.0, 1.5)).epsilons
     (0.5, 1.5, 1.5)
     """
@@ -502,11 +791,34 @@ class RDP(_Value):
 
 @dataclass(frozen=True, repr=False)
 class TradeOff(_Value):
-    """f-differential privacy for a given trade-off function f (Dong, Roth, Su 2022): the exact object.
+    """Differential privacy with a given trade-off function f, the exact object.
 
-    curve: a `Curve`, such as `laplace(0.5)` or `gaussian(1.0)`; f(alpha) is the least type II error of any test of
-    level alpha. Composes curve by curve, in closed form where there is one.
+    f(alpha) is the least type II error of any test of level alpha.
 
+    Parameters
+    ----------
+    curve : Curve
+        Trade-off function, such as ``laplace(0.5)`` or ``gaussian(1.0)``.
+    relation : {"add-remove", "substitute"}, optional
+        Neighboring relation. If it is left open, the ledger or the schema
+        decides.
+    unit : str, default "record"
+        What is protected: one record, or all rows of one value of an id column.
+    trust : {"central", "local"}, default "central"
+        Whether the steward adds the noise or each record is perturbed first.
+    assumptions : tuple of str, optional
+        What the guarantee rests on beyond the mechanism, in words.
+
+    Notes
+    -----
+    Guarantees compose curve by curve, in closed form where there is one.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> from confide.guarantees import laplace
     >>> TradeOff(laplace(0.5), relation="substitute").to_pure()
     PureDP(0.5, relation='substitute')
@@ -543,8 +855,25 @@ _KINDS: dict[str, _Kind] = {kind.__name__: kind for kind in (PureDP, ApproxDP, Z
 
 
 def guarantee_from_dict(data: Mapping[str, Any]) -> Guarantee:
-    """The guarantee that `to_dict` wrote, to the bit; `PrivacyError` on anything else.
+    """Read the guarantee that `to_dict` wrote, to the bit.
 
+    Parameters
+    ----------
+    data : mapping
+        What `to_dict` of a guarantee gave.
+
+    Returns
+    -------
+    Guarantee
+        The guarantee.
+
+    Raises
+    ------
+    PrivacyError
+        The mapping is anything else.
+
+    Examples
+    --------
     >>> guarantee_from_dict(ZCDP(0.1, relation="substitute").to_dict())
     ZCDP(0.1, relation='substitute')
     """

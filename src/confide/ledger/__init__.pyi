@@ -1,4 +1,4 @@
-"""The ledger: what may be spent on a data set, what was, and the proof that nobody changed it."""
+"""The ledger: the budget of a dataset, its charges, and the proof that no entry was changed."""
 
 from confide.ledger.ledger import Ledger as Ledger
 from confide.ledger.names import same_name as same_name

@@ -1,4 +1,4 @@
-"""Where a data set's ledger stands: the row of `budget`, read in one piece."""
+"""The account of a dataset: the row of `budget`, read in one piece."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from confide.ledger.currency import ZERO, Currency, Price
 
 @dataclass(frozen=True)
 class Account:
-    """Budget, limit and running totals of a data set, what it is pinned to, and the seq and the hash of its last entry.
+    """Budget, limit and running totals of a dataset, its fixed terms, and the seq and the hash of its last entry.
 
-    unit, rows_per_unit: what is protected, and the most rows that one of them has. stayed: what an (epsilon, delta) ledger had
-    spent as pairs when it was converted. unit_key, key_sha256: of an enforced unit the key by which rows are chosen, in
-    hexadecimal, and its digest, which the chain holds; both empty where units are not enforced.
+    unit, rows_per_unit: the privacy unit, and the most rows of one. stayed: what an approximate DP budget was charged before
+    it was converted. unit_key, key_sha256: for an enforced unit the key by which rows are chosen, in hexadecimal, and its
+    digest, which the chain holds. Both are empty without an enforced unit.
     """
 
     dataset: str
@@ -95,6 +95,32 @@ class Account:
         amount, delta = self.limit.amount - self.spent.amount, self.limit.delta - self.spent.delta
         return Price(max(amount, 0), max(delta, 0))
 
+    def share(self, price: Price, *, stayed: bool = False) -> float:
+        """The share of the budget that a price takes, on the scale on which charges add up; of two numbers the larger share.
+
+        stayed: whether it was charged before the ledger was converted. What a pair took then stays taken of the whole; what the ledger
+        became is the rest of it.
+        """
+        if stayed:
+            return _share(PAIR.limit(self.budget), price)
+        rest = 1.0 if self.stayed == ZERO else 1.0 - self.share(self.stayed, stayed=True)
+        return rest * _share(self.limit, price)
+
+    @property
+    def used(self) -> float:
+        """The share of the budget that is charged; above 1 where it was amended to less than that."""
+        before = 0.0 if self.stayed == ZERO else self.share(self.stayed, stayed=True)
+        return before + self.share(self.spent)
+
+    def so_far(self, more: Price = ZERO) -> Guarantee:
+        """The guarantee of all releases so far, and of one more at that price; once converted, that of the whole budget."""
+        found = None if self.stayed != ZERO else self.currency.guarantee(self.spent + more)
+        return (
+            self.budget
+            if found is None
+            else replace(found, relation=self.relation, unit=self.budget.unit, trust=self.trust)
+        )
+
     def charged(self, price: Price) -> Account:
         """The account after a charge."""
         return replace(self, spent=self.spent + price)
@@ -134,6 +160,14 @@ def fits_key(key: Any, digest: Any) -> bool:
         return bool((hashlib.sha256(bytes.fromhex(key)).hexdigest() if key else "") == digest)
     except (TypeError, ValueError):
         return False
+
+
+def _share(limit: Price, price: Price) -> float:
+    parts = [
+        taken / whole if whole else float(taken > 0)
+        for taken, whole in ((price.amount, limit.amount), (price.delta, limit.delta))
+    ]
+    return max(parts)
 
 
 def _key(key: Any, digest: Any) -> str:

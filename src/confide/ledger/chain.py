@@ -31,7 +31,7 @@ from sqlalchemy import (
 from confide.guarantees import Guarantee, guarantee_from_dict
 
 #: Version of the tables; a ledger of another one is refused.
-FORMAT = 1
+FORMAT = 2
 
 #: What tells a ledger from another application's tables (an SQLite file has a place for that in its header).
 APPLICATION = "confide ledger"
@@ -79,6 +79,7 @@ entry = Table(
     Column("delta", BigInteger, nullable=False),
     Column("statements", Text, nullable=False),  # canonical JSON: every statement that the release offered
     Column("method", Text, nullable=False),
+    Column("title", Text, nullable=False),  # of a charge: what it pays for, in words
     Column("plan_sha256", String(64), nullable=False),
     Column("charge_seq", BigInteger),  # of a receipt: the charge that paid
     Column("release_sha256", String(64), nullable=False),  # of outputs: their digest

@@ -1,4 +1,4 @@
-"""Which currencies there are: by the kind of a budget, and by what a row of `budget` says.
+"""How charges add up, by the kind of a budget and by what a row of `budget` says.
 
 Ledgers in mu^2 and delta: Gaussian releases by their mu^2, all others by what remains after them.
 
@@ -8,7 +8,7 @@ orders (g_r: the hockey-stick divergence of N(r, 1) from N(0, 1)). A release dom
     H_a(D x G_r') <= H_a(G_r) + leak   at every a, in both orders,   and   L' = L - leak - delta
 
 (delta: what the statement adds to D). So a release costs r^2 - r'^2 with the largest such r'. For D = G_m that is m^2; for
-randomised response, the Laplace mechanism, a tilted objective it is found and certified by
+randomized response, the Laplace mechanism, a tilted objective it is found and certified by
 `confide.guarantees.privacy_filter`. The price by the Gaussian curve that covers D, mu(epsilon)^2, is one such r' as well, and
 is taken where it is smaller. Proof for releases that are chosen adaptively: docs/ledger.md; r' is committed before the
 draw.
@@ -44,6 +44,8 @@ from confide.ledger.currency import (
     Pure,
     amount_of,
     delta_of,
+    delta_text,
+    root_up,
     units_down,
     units_up,
 )
@@ -113,9 +115,11 @@ class Gaussian(Currency):
     def exact(self, statement: Guarantee) -> bool:
         return isinstance(statement, GDP)
 
+    def guarantee(self, total: Price) -> Guarantee | None:
+        return GDP(root_up(amount_of(total.amount)), float(delta_of(total.delta))) if total.amount else None
+
     def text(self, total: Price) -> str:
-        mu2 = float(amount_of(total.amount))
-        return f"mu = {mu2**0.5:.6g}, mu^2 = {mu2:.6g}, delta = {float(delta_of(total.delta)):.3g}"
+        return f"mu = {float(amount_of(total.amount)) ** 0.5:.6g}{delta_text(total)}"
 
 
 def _curve_of(statement: Guarantee) -> tuple[Guarantee | None, Fraction]:
@@ -211,8 +215,14 @@ class Pair(Currency):
             )
         return Converted(), limit
 
+    def guarantee(self, total: Price) -> Guarantee | None:
+        epsilon, delta = float(amount_of(total.amount)), float(delta_of(total.delta))
+        if not epsilon:
+            return None
+        return ApproxDP(epsilon, delta) if delta else PureDP(epsilon)
+
     def text(self, total: Price) -> str:
-        return f"epsilon = {float(amount_of(total.amount)):.6g}, delta = {float(delta_of(total.delta)):.3g}"
+        return f"epsilon = {float(amount_of(total.amount)):.6g}{delta_text(total)}"
 
 
 PAIR = Pair()

@@ -92,6 +92,15 @@ def delta_of(units: int) -> Fraction:
     return Fraction(units, 1 << DELTA_BITS)
 
 
+def delta_text(total: Price) -> str:
+    """The delta of a total, to be written behind its amount; "" where it has none.
+
+    >>> delta_text(Price(1, 0)), delta_text(Price(1, 1 << 40))
+    ('', ', delta = 9.54e-07')
+    """
+    return f", delta = {float(delta_of(total.delta)):.3g}" if total.delta else ""
+
+
 def root_down(value: Fraction) -> float:
     """The largest float whose exact square is at most `value`.
 
@@ -227,7 +236,7 @@ class Currency(ABC):
         return amount <= most and delta <= most_delta
 
     def price_alone(self, budget: Guarantee, statement: Guarantee) -> Price:
-        """The price of a release that is alone in its ledger and within the budget as a number."""
+        """The cost of a release that is alone in its ledger and within the budget as a number."""
         return self.price(statement)
 
     def price_of_rest(self, budget: Guarantee, statement: Guarantee) -> Price:
@@ -253,6 +262,10 @@ class Currency(ABC):
         if price.delta and not limit.delta:
             return True, Fraction(0)
         return False, max(Fraction(price.amount, limit.amount or 1), Fraction(price.delta, limit.delta or 1))
+
+    @abstractmethod
+    def guarantee(self, total: Price) -> Guarantee | None:
+        """The guarantee of releases that add up to a total; None where nothing was charged."""
 
     def remaining(self, limit: Price, spent: Price) -> Price:
         """What is left, never below nothing."""
@@ -283,6 +296,9 @@ class Concentrated(Currency):
                 return Fraction(statement.mu) ** 2 / 2, Fraction(0)
         raise NoConversion(f"no proof leads from {type(statement).__name__}, or from one with a delta, to ZCDP(rho)")
 
+    def guarantee(self, total: Price) -> Guarantee | None:
+        return ZCDP(float(amount_of(total.amount))) if total.amount else None
+
     def text(self, total: Price) -> str:
         return f"rho = {float(amount_of(total.amount)):.6g}"
 
@@ -297,6 +313,9 @@ class Pure(Currency):
         if isinstance(statement, PureDP):
             return Fraction(statement.epsilon), Fraction(0)
         raise NoConversion(f"no proof leads from {type(statement).__name__} to PureDP(epsilon)")
+
+    def guarantee(self, total: Price) -> Guarantee | None:
+        return PureDP(float(amount_of(total.amount))) if total.amount else None
 
     def text(self, total: Price) -> str:
         return f"epsilon = {float(amount_of(total.amount)):.6g}"

@@ -83,7 +83,7 @@ def _way_out(account: Account, statement: Guarantee) -> str:
 
 
 def choose(account: Account, statements: Sequence[Guarantee], charge_delta: float | None = None) -> Chosen:
-    """The cheapest of a release's proved statements that converts into the ledger's currency and fits.
+    """The smallest charge of a release's proved statements that converts into the kind of the budget and fits.
 
     charge_delta: where a curve is charged that has a point for each delta.
 

@@ -1,7 +1,4 @@
-"""The ledger of a dataset: charge before the noise, receipt after the release, and nothing is ever given back.
-
-The moves of a ledger beside a charge: opening, converting; and what its rows say as values.
-"""
+"""The ledger of a dataset: charge before the noise, receipt after the release, no refunds. Also opening and converting a budget."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ from confide.ledger.currency import ZERO, checked_delta
 from confide.ledger.decision import choose, purchases
 from confide.ledger.names import same_name
 from confide.ledger.outputs import Outputs, stored_outputs
-from confide.ledger.records import Charge, LedgerState, Quote, Receipt, Verification, statement_of_account
+from confide.ledger.records import Charge, LedgerState, Quote, Receipt, Verification, state_of
 from confide.ledger.refusal import quote
 from confide.ledger.scope import check_dataset, check_pins, check_unit
 from confide.ledger.storage import rows
@@ -107,7 +104,7 @@ def write_conversion(connection: Connection, account: Account, reason: str) -> A
 
 
 def taken_words(account: Account, new: Account, name: str, target: str) -> str:
-    """Why a data set's budget in a ledger is not opened again, and what works: on the same terms that one, on others a ledger beside it."""
+    """Why a budget is not opened again, and what works: on the same terms that one, on others a second ledger."""
     taken = f"dataset {account.dataset!r} has a budget in {name} already, and a budget is never overwritten"
     use = f"use it: Ledger.open({target!r}, dataset={account.dataset!r})"
     apart = [
@@ -177,12 +174,36 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class Ledger:
-    """A ledger, open for one dataset: in a file (SQLite), or in a database of a PostgreSQL server for a team.
+    """The account of what was charged to the budget of one dataset.
 
-    Any number of datasets share a file. Safe for threads, processes and forks. Everything that it shows is public: nothing
-    comes from a record (a file with `outputs` holds ids of records). Made by `Ledger.create` and `Ledger.open`. Data set, unit, rows per
-    unit, relation and trust are pinned when it is opened; names are compared after Unicode NFKC, case folding and trimming.
+    Make it with `Ledger.create`, or open it with `Ledger.open`. A ledger is a
+    file (SQLite) or a database of a PostgreSQL server, and holds any number of
+    datasets. `print(ledger.show())` prints the percentage of the budget used,
+    what the budget means, and each charge.
 
+    Parameters
+    ----------
+    store : Store
+        The file or the database. `create` and `open` find it.
+    dataset : str
+        Name of the dataset.
+
+    See Also
+    --------
+    release : Charge a ledger and draw a release.
+    verify : Check a release against its ledger.
+
+    Notes
+    -----
+    Safe for threads, processes and forks. Each entry carries the hash of the
+    one before, so that a changed entry shows in `verify`. All that a ledger
+    shows is public and comes from no record; a file with stored outputs of the
+    local model also holds ids of records. Dataset, unit, rows per unit,
+    relation and trust are fixed by `create`. Names are compared after Unicode
+    NFKC, case folding and trimming.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from confide.guarantees import GDP
     >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db", dataset="survey", budget=GDP(2.0))
@@ -193,7 +214,7 @@ class Ledger:
     True
     >>> ledger.amend(GDP(3.0), reason="board decision 12")
     >>> print(ledger.budget, "|", ledger.show().spent)
-    GDP(mu=3, add-remove) | mu = 1, mu^2 = 1, delta = 0
+    GDP(mu=3, add-remove) | mu = 1
     >>> Ledger.open(ledger.path).verify(tips=[receipt]).ok
     True
     """
@@ -217,19 +238,53 @@ class Ledger:
         note: str = "",
         timeout: float = 60.0,
     ) -> Ledger:
-        """Open a budget for a dataset, in a new file (mode 0600) or in an existing one; never overwrites.
+        """Open a budget for a dataset, in a new ledger or an existing one.
 
-        path: a file, or a URL such as "postgresql://user@host/database" (extra `postgres`; there the database's rights
-        say who may do what). budget: GDP, ApproxDP, ZCDP or PureDP; its class is the ledger's currency for good. A
-        relation left open means add-remove, under local trust substitute. unit: what is protected: the id column of the schemas'
-        `cf.Unit`, which is enforced and whose key, 32 bytes from the operating system, is made here; the record when left out.
-        rows_per_unit: with it the unit is one that schemas declare and nothing enforces, and this is the most rows that one has. grants:
-        "gaussian" converts an ApproxDP budget at once
-        (`convert`). timeout: seconds to wait for another process's lock.
+        Parameters
+        ----------
+        path : str or Path
+            A file, such as ``"ledger.db"``, or the URL of a PostgreSQL
+            database, such as ``"postgresql://user@host/database"``. A new file
+            gets mode 0600; nothing is overwritten.
+        dataset : str
+            Name of the dataset that the budget is for.
+        budget : GDP, ApproxDP, ZCDP or PureDP
+            Most privacy loss that all releases may add up to. Its class fixes
+            how charges add up. Without a relation it means "add-remove", and
+            "substitute" in the local model.
+        unit : str, optional
+            Id column of the privacy unit, as in ``cf.Unit``. Left out: each
+            record is one unit.
+        rows_per_unit : int, optional
+            Most rows of a unit that schemas declare and nothing enforces.
+        grants : {"gaussian"}, optional
+            Convert an ApproxDP budget to Gaussian DP at once, permanently.
+        note : str, default ""
+            Remark that the first entry keeps, such as a decision's number.
+        timeout : float, default 60.0
+            Seconds to wait for another process's lock.
 
-        Raises `PlanError` (the dataset has a budget, or the file is something else), `PrivacyError` (not a budget),
-        `LedgerBusy`; warns of a budget that protects nobody.
+        Returns
+        -------
+        Ledger
+            The ledger, open for the dataset.
 
+        Raises
+        ------
+        PlanError
+            The dataset has a budget already, or the file is not a ledger.
+        PrivacyError
+            `budget` cannot be a budget.
+        LedgerBusy
+            Another process holds the lock.
+
+        Warns
+        -----
+        UserWarning
+            The budget is so large that it protects no one.
+
+        Examples
+        --------
         >>> import tempfile
         >>> from confide.guarantees import ZCDP
         >>> Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db", dataset="survey", budget=ZCDP(0.5)).relation
@@ -252,9 +307,28 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | Path, *, dataset: str | None = None, timeout: float = 60.0) -> Ledger:
-        """Open a dataset's ledger, in a file or at a URL; `dataset` may be left out when there is exactly one.
+        """Open the ledger of a dataset.
 
-        Raises `PlanError` (no such ledger or dataset, or several), `LedgerBusy`.
+        Parameters
+        ----------
+        path : str or Path
+            A file, or the URL of a PostgreSQL database.
+        dataset : str, optional
+            Name of the dataset. May be left out if the ledger holds one.
+        timeout : float, default 60.0
+            Seconds to wait for another process's lock.
+
+        Returns
+        -------
+        Ledger
+            The ledger, open for the dataset.
+
+        Raises
+        ------
+        PlanError
+            There is no such ledger or dataset, or there are several datasets.
+        LedgerBusy
+            Another process holds the lock.
         """
         store = store_of(path, timeout)
         store.check()
@@ -277,7 +351,23 @@ class Ledger:
 
     @staticmethod
     def datasets(path: str | Path) -> tuple[str, ...]:
-        """The names of the datasets in a ledger, sorted; `PlanError` when it is no ledger."""
+        """Names of the datasets in a ledger.
+
+        Parameters
+        ----------
+        path : str or Path
+            A file, or the URL of a PostgreSQL database.
+
+        Returns
+        -------
+        tuple of str
+            The names, sorted.
+
+        Raises
+        ------
+        PlanError
+            The file is not a ledger.
+        """
         store = store_of(path, 60.0)
         try:
             store.check()
@@ -288,12 +378,12 @@ class Ledger:
 
     @property
     def path(self) -> Path:
-        """The file, absolute; `PlanError` when the ledger is on a server (`place` says where)."""
+        """The file, absolute; a ledger on a server has none (`PlanError`), see `place`."""
         return self._store.path
 
     @property
     def place(self) -> str:
-        """Where the ledger is, to be shown: the file, or the server's URL without its password."""
+        """The file, or the server's URL without its password."""
         return self._store.name
 
     @property
@@ -308,58 +398,82 @@ class Ledger:
 
     @property
     def relation(self) -> str:
-        """The neighbouring relation of every charge."""
+        """The neighboring relation of every charge."""
         return self._account().relation
 
     @property
     def unit(self) -> str:
-        """What is protected: "record", "person", ..."""
+        """The privacy unit: "record", or the id column of the schema."""
         return self._account().unit
 
     @property
     def rows_per_unit(self) -> int:
-        """The most rows that one unit has."""
+        """The most rows of a unit that schemas declare; 1 for an enforced unit."""
         return self._account().rows_per_unit
 
     @property
     def unit_key(self) -> bytes | None:
-        """The key by which rows of an enforced unit are chosen, for the gate; None where units are not enforced.
+        """The key by which rows of an enforced unit are chosen; None without an enforced unit.
 
-        No guarantee hangs on it being secret. It keeps people from shaping their rows, so that it is shown to nobody.
+        No guarantee depends on its secrecy. It is not printed, so that no one can shape rows by it.
         """
         account = self._account()
         return bytes.fromhex(account.unit_key) if account.enforced else None
 
     @property
     def tip(self) -> str:
-        """The hash of the last entry. Kept elsewhere, it tells when an older copy is put back: `verify(tips=[tip])`."""
+        """The tip hash, which is the hash of the last entry. Keep a copy outside the ledger for `verify(tips=[tip])`."""
         return self._account().tip
 
     @property
     def converted(self) -> bool:
-        """Whether this is an (epsilon, delta) ledger that was converted to a Gaussian one."""
+        """Whether an approximate DP budget was converted to Gaussian DP."""
         return self._account().currency.state == "gaussian"
 
     @property
     def trust(self) -> str:
-        """Who is trusted with the records: "central" or "local"."""
+        """Who adds the noise: "central" (the steward) or "local" (each record)."""
         return self._account().trust
 
     @property
     def currency(self) -> str:
-        """What the ledger counts in: "GDP", "ZCDP", "PureDP" or "ApproxDP"."""
+        """The kind of the budget: "GDP", "ZCDP", "PureDP" or "ApproxDP"."""
         return self._account().currency.name
 
     def check(self, *, dataset: str | None, unit: str, rows_per_unit: int, enforced: bool = False) -> None:
-        """Refuse a release that is about something else than this ledger: another data set, unit or number of rows per unit.
+        """Refuse a release of another dataset, unit or number of rows per unit.
 
-        Reads the ledger alone. Raises `PlanError` (the data set, or one without a name), `PrivacyError` (unit, rows per unit).
+        Parameters
+        ----------
+        dataset : str or None
+            The dataset of the release.
+        unit : str
+            Its privacy unit.
+        rows_per_unit : int
+            The most rows of one unit that it declares.
+        enforced : bool, default False
+            Whether confide enforces the unit.
+
+        Raises
+        ------
+        PlanError
+            The dataset is another one, or has no name.
+        PrivacyError
+            The unit or the rows per unit differ.
         """
         check_pins(self._account(), dataset, unit, rows_per_unit, enforced=enforced)
 
     def buys(self) -> tuple[str, ...]:
-        """What is left buys, in words: how many equal releases of some usual sizes, one after the other.
+        """How many further releases of usual sizes the budget is enough for.
 
+        Returns
+        -------
+        tuple of str
+            One line; for an approximate DP budget also one for the case that it
+            is converted.
+
+        Examples
+        --------
         >>> import tempfile
         >>> from confide.guarantees import ApproxDP
         >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
@@ -376,13 +490,36 @@ class Ledger:
         charge_delta: float | None = None,
         convert_ledger: bool = False,
     ) -> Quote:
-        """What `charge` would charge for these statements as the ledger stands, or raise; no charge, no lock.
+        """What a charge would cost as the ledger stands. Nothing is charged.
 
+        Parameters
+        ----------
+        statements : sequence of Guarantee
+            The guarantees of one release, such as ``plan.guarantees``.
+        charge_delta : float, optional
+            Point of the privacy curve to charge, as in `charge`.
+        convert_ledger : bool, default False
+            Whether the charge would convert the budget first.
+
+        Returns
+        -------
+        Quote
+            The cost, what would remain, and what all releases together mean.
+
+        Raises
+        ------
+        BudgetExceeded
+            The charge does not fit.
+        NoConversion, PrivacyError
+            The guarantees cannot be added up here.
+
+        Examples
+        --------
         >>> import tempfile
         >>> from confide.guarantees import GDP
         >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db", dataset="survey", budget=GDP(1.0))
         >>> print(ledger.preview((GDP(0.6, relation="add-remove"),)).after)
-        mu = 0.8, mu^2 = 0.64, delta = 0
+        mu = 0.8
         """
         account = self._account()
         asked = as_converted(account) if convert_ledger else account
@@ -399,25 +536,65 @@ class Ledger:
         enforced: bool = False,
         method: str,
         plan_sha256: str,
+        title: str = "",
         charge_delta: float | None = None,
         convert_ledger: bool = False,
     ) -> Charge:
-        """Charge the cheapest of a release's proved statements that converts and fits.
+        """Charge the smallest of a release's proved guarantees that fits.
 
-        When this returns, the charge is on disk and noise may be drawn. statements: complete guarantees of one release,
-        each proved, in the ledger's relation, unit and trust. dataset, unit, rows_per_unit: what the release is about, as
-        its schema says; they must be the ledger's; enforced: whether that unit's rows are bounded by the
-        gate. charge_delta: where a curve is charged that has a point for each delta
-        (a `TradeOff` in mu^2, anything in an (epsilon, delta) ledger); rounded down to units of 2^-60. convert: turn an
-        (epsilon, delta) ledger into a Gaussian one first, for good, if it is not one yet and the charge fits.
+        When this returns, the charge is on disk and noise may be drawn.
+        `confide.release` calls it; call it yourself only for a release that
+        confide does not make.
 
-        Raises `BudgetExceeded` (does not fit), `NoConversion` or `PrivacyError` (cannot be counted here), `PlanError`
-        (arguments, another data set, a ledger that was changed by hand), `LedgerBusy` (locked, read-only, disk full).
-        Nothing was charged then, unless `LedgerBusy` says that this is not known.
+        Parameters
+        ----------
+        statements : sequence of Guarantee
+            Complete guarantees of one release, each proved, with the relation,
+            unit and trust of the ledger.
+        dataset : str or None
+            The dataset of the release, which must be the ledger's.
+        unit : str
+            Its privacy unit, which must be the ledger's.
+        rows_per_unit : int
+            The most rows of one unit that it declares.
+        enforced : bool, default False
+            Whether confide enforces the unit.
+        method : str
+            Name and version of the method, such as ``"counts 1"``.
+        plan_sha256 : str
+            The plan ID.
+        title : str, default ""
+            What the charge pays for, in words, for `show`.
+        charge_delta : float, optional
+            Point to charge of a guarantee that has one for each delta: a
+            `TradeOff` in a Gaussian DP budget, any curve in an approximate DP
+            budget. Rounded down to units of 2^-60.
+        convert_ledger : bool, default False
+            Convert an approximate DP budget to Gaussian DP first, permanently,
+            if the charge then fits.
+
+        Returns
+        -------
+        Charge
+            The entry, for the receipt.
+
+        Raises
+        ------
+        BudgetExceeded
+            The charge does not fit. Nothing was charged.
+        NoConversion, PrivacyError
+            The guarantees cannot be added up here. Nothing was charged.
+        PlanError
+            An argument is invalid, the dataset is another one, or the ledger
+            was changed by hand. Nothing was charged.
+        LedgerBusy
+            The ledger is locked or read-only, or the disk is full. Nothing was
+            charged, unless the message says that this is not known.
         """
         if not isinstance(method, str) or not method:
             raise PlanError(f"method must be a method's name and version, got {method!r}; for instance method='ssp 1'")
         check_text("method", method)
+        check_text("title", title)
         _check_digest("plan_sha256", plan_sha256)
         # a refusal needs no lock, since totals only grow; a grant is decided only under it
         self.check(dataset=dataset, unit=unit, rows_per_unit=rows_per_unit, enforced=enforced)
@@ -437,6 +614,7 @@ class Ledger:
                 guarantee=guarantee_to_text(chosen.statement),
                 statements=statements_to_text(tuple(statements)),
                 method=method,
+                title=title,
                 plan_sha256=plan_sha256,
                 note=charge_delta_to_text(checked_delta(charge_delta)),
             )
@@ -447,28 +625,66 @@ class Ledger:
         return charge
 
     def charged(self, plan_sha256: str) -> bool:
-        """Whether a plan was charged here: a protected stream that goes on is not charged again."""
+        """Whether a plan was charged here.
+
+        Parameters
+        ----------
+        plan_sha256 : str
+            The plan ID.
+
+        Returns
+        -------
+        bool
+            True if an entry charges it. A stream of the local model that
+            continues is not charged again.
+        """
         with self._store.reading() as connection:
             return rows.charge_of(connection, self._dataset, plan_sha256) is not None
 
     def outputs(self, plan_sha256: str) -> Outputs:
-        """The stored outputs of one version of a protected stream (`confide.local`), beside the entries; they hold ids of records."""
+        """Stored outputs of one version of a stream of the local model.
+
+        Parameters
+        ----------
+        plan_sha256 : str
+            The plan ID of the version.
+
+        Returns
+        -------
+        Outputs
+            The outputs by the ids of records, which are not public.
+        """
         return Outputs(self._store, self._dataset, plan_sha256)
 
     def convert(self, *, reason: str = "") -> None:
-        """Turn an (epsilon, delta) ledger into a Gaussian one, once and for good: what is left becomes mu^2 and a small delta.
+        """Convert an approximate DP budget to Gaussian DP, permanently.
 
-        Afterwards Gaussian releases cost their mu^2, and others what they leave of it; epsilons no longer simply add.
+        What is left becomes Gaussian DP with a small delta. After that, Gaussian
+        releases add up by the squares of their parameters, and epsilons no
+        longer add up.
 
-        Raises `PlanError` (another currency, or converted already), `PrivacyError` (no delta left, or too little),
-        `LedgerBusy`.
+        Parameters
+        ----------
+        reason : str, default ""
+            The reason, which the ledger keeps.
 
+        Raises
+        ------
+        PlanError
+            The budget is of another kind, or was converted already.
+        PrivacyError
+            No delta is left, or too little.
+        LedgerBusy
+            Another process holds the lock.
+
+        Examples
+        --------
         >>> import tempfile
         >>> from confide.guarantees import ApproxDP
         >>> ledger = Ledger.create(Path(tempfile.mkdtemp()) / "ledger.db", dataset="survey", budget=ApproxDP(8.0, 1e-5))
         >>> ledger.convert(reason="many Gaussian releases to come")
         >>> print(ledger.show().remaining)
-        mu = 1.6647, mu^2 = 2.77122, delta = 2e-07
+        mu = 1.6647, delta = 2e-07
         """
         check_text("reason", reason)
         with self._store.writing() as connection:
@@ -477,8 +693,28 @@ class Ledger:
     def receipt(self, charge: Charge, *, release_sha256: str, version: str) -> Receipt:
         """Record that a charge became a release. One charge pays for one release.
 
-        Raises `ReleaseError` (the charge is not in this ledger, or has a receipt), `PlanError` (arguments), `LedgerBusy`;
-        the charge stays in any case.
+        Parameters
+        ----------
+        charge : Charge
+            What `charge` returned.
+        release_sha256 : str
+            The release ID.
+        version : str
+            The version of confide that made the release.
+
+        Returns
+        -------
+        Receipt
+            The proof that the release belongs to the charge.
+
+        Raises
+        ------
+        ReleaseError
+            The charge is not in this ledger, or has a receipt. It stays.
+        PlanError
+            An argument is invalid. The charge stays.
+        LedgerBusy
+            The receipt could not be written. The charge stays.
         """
         _check_digest("release_sha256", release_sha256)
         check_text("version", version)
@@ -508,25 +744,53 @@ class Ledger:
         return receipt_of(row)
 
     def find(self, release_sha256: str) -> Receipt | None:
-        """The receipt of a release (the latest, when several releases are equal); None when it has none here."""
+        """Find the receipt of a release.
+
+        Parameters
+        ----------
+        release_sha256 : str
+            The release ID, 64 digits.
+
+        Returns
+        -------
+        Receipt or None
+            The latest receipt; None if this ledger has none.
+        """
         with self._store.reading() as connection:
             row = rows.receipt_row(connection, self._dataset, release_sha256)
         return None if row is None else receipt_of(row)
 
     def show(self) -> LedgerState:
-        """The statement of account: terms, budget, spent, left, every entry.
+        """The state of the dataset: terms, budget, percentage used, every entry.
 
-        A charge without a receipt is "unfinished": it was charged, perhaps released, and is never refunded.
+        Returns
+        -------
+        LedgerState
+            `print` shows it as ``confide ledger show`` does. A charge without a
+            receipt has the status "unfinished". It is never refunded.
         """
         with self._store.reading() as connection:
-            return statement_of_account(self._read(connection), rows.chain_rows(connection, self._dataset))
+            return state_of(self._read(connection), rows.chain_rows(connection, self._dataset))
 
     def verify(self, *, tips: Iterable[Receipt | str] = ()) -> Verification:
-        """Go through the whole chain: hashes, prices, limits, totals, receipts, stored outputs. Problems are text, never exceptions.
+        """Check the hash chain, costs, limits, totals, receipts and stored outputs.
 
-        tips: receipts, chain tips or release digests that were kept outside the ledger, or their first 12 digits or
-        more. Without them, entries cut from the end and an older copy put back cannot be seen. `PlanError` for text that
-        is none of these.
+        Parameters
+        ----------
+        tips : iterable of Receipt or str, optional
+            Receipts, tip hashes or release IDs that were kept outside the
+            ledger, whole or at least their first 12 digits. Without them,
+            missing newest entries and an older copy do not show.
+
+        Returns
+        -------
+        Verification
+            Whether everything holds, and what does not, in words.
+
+        Raises
+        ------
+        PlanError
+            A kept text is neither a hash nor the beginning of one.
         """
         tips = tuple(item if isinstance(item, Receipt) else checked_tip(item) for item in tips)
         try:
@@ -540,14 +804,34 @@ class Ledger:
         return examine(self._dataset, budget, chain, tips, damage, stored)
 
     def amend(self, budget: Guarantee, *, reason: str) -> None:
-        """Replace the budget, upward or downward, by a new entry that says why; what is spent stays spent.
+        """Replace the budget by a new entry with a reason; charges stay.
 
-        A budget below what is spent is allowed: then nothing more fits. The filter's guarantee is that of a budget
-        fixed in advance, so a ledger that was raised after looking at releases promises its largest budget only in
-        good faith.
+        Parameters
+        ----------
+        budget : Guarantee
+            The whole new budget, larger or smaller, of the same kind.
+        reason : str
+            The reason, which the ledger keeps.
 
-        Raises `PrivacyError` (another currency, relation, unit or trust), `PlanError` (no reason), `LedgerBusy`; warns of a budget
-        that protects nobody.
+        Raises
+        ------
+        PrivacyError
+            The kind, relation, unit or trust differ.
+        PlanError
+            There is no reason.
+        LedgerBusy
+            Another process holds the lock.
+
+        Warns
+        -----
+        UserWarning
+            The budget is so large that it protects no one.
+
+        Notes
+        -----
+        Below the total of the charges, nothing more fits. The guarantee is that
+        of a budget that was fixed in advance. A budget that was raised after
+        someone saw releases keeps its largest value only in good faith.
         """
         if not isinstance(reason, str) or not reason.strip():
             raise PlanError(
@@ -579,17 +863,28 @@ class Ledger:
     def backup(self, path: str | Path) -> None:
         """Write a consistent copy of the whole file to a new path (mode 0600).
 
-        Copying the file itself may lose the last entries. Raises `PlanError` when the path exists, or when the ledger is
-        on a server (whose own tool is pg_dump), `LedgerBusy`.
+        Use it instead of copying the file, which may lose the last entries.
+
+        Parameters
+        ----------
+        path : str or Path
+            The new file.
+
+        Raises
+        ------
+        PlanError
+            The path exists, or the ledger is on a server (use pg_dump).
+        LedgerBusy
+            Another process holds the lock.
         """
         self._store.copy_to(checked_path(path))
 
     def close(self) -> None:
-        """Close idle connections; the ledger connects again when it is used."""
+        """Close idle connections. The ledger connects again when it is used."""
         self._store.close()
 
     def _repr_html_(self) -> str:
-        return as_html(f"{self.show()}\n\nwhat is left buys: {'; '.join(self.buys())}")
+        return as_html(f"{self.show()}\n\nwhat is left is enough for {'; '.join(self.buys())}")
 
     def __repr__(self) -> str:
         return f"Ledger.open({self._store.target!r}, dataset={self._dataset!r})"

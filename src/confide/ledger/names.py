@@ -1,4 +1,4 @@
-"""When two names mean the same thing: the one rule for data sets and units, in the ledger and at the gate.
+"""When two names mean the same thing: the one rule for datasets and units.
 
 Source: Unicode 15, DerivedCoreProperties.txt (Default_Ignorable_Code_Point). Letters that look alike (a Latin and a
 Cyrillic a) are different names.
@@ -42,7 +42,7 @@ def named(name: object) -> bool:
 
 
 def same_name(one: str, other: str) -> bool:
-    """Whether two names mean the same data set, or the same unit.
+    """Whether two names mean the same dataset, or the same unit.
 
     >>> same_name("Survey", "survey "), same_name("survey", "survey 2")
     (True, False)

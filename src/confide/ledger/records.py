@@ -1,7 +1,4 @@
-"""What a ledger hands out: charges, receipts, the statement of account, the outcome of a verification. All is public.
-
-The statement of account: what `show` says of a dataset, entry by entry.
-"""
+"""What a ledger hands out: charges, receipts, the state of a dataset entry by entry, the outcome of a verification. All is public."""
 
 from __future__ import annotations
 
@@ -13,10 +10,12 @@ from confide._helpers import as_html
 from confide.core.codec import decode, encode
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import Guarantee
+from confide.guarantees.plain_words import plain_words
 from confide.ledger.account import Account
 from confide.ledger.chain import guarantee_from_text
 from confide.ledger.currencies import PAIR
 from confide.ledger.currency import ZERO, Price
+from confide.ledger.printing import left, percent, summary
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,20 @@ class Charge:
 class Quote:
     """What a charge would cost as the ledger stands, before it is made.
 
-    statement: the one of the release that would be charged; price, before, after: its price and what is left, as text in the ledger's own
-    currency; last: nothing fits any more afterwards; note: what the reader may not expect, or nothing.
+    Attributes
+    ----------
+    statement : Guarantee
+        The guarantee of the release that would be charged.
+    price, before, after : str
+        The cost, and what is left before and after it, in the parameters in which charges add up.
+    last : bool
+        Whether nothing fits any more after it.
+    note : str
+        What the reader may not expect; "" for nothing.
+    share, used : float
+        The share of the budget that it takes, and that would be used after it.
+    so_far : Guarantee
+        The guarantee of all releases so far and this one.
     """
 
     statement: Guarantee
@@ -43,18 +54,56 @@ class Quote:
     after: str
     last: bool
     note: str
+    share: float
+    used: float
+    so_far: Guarantee
+
+    def words(self, dataset: str) -> str:
+        """What the charge takes of the budget of a dataset, and what would remain.
+
+        Parameters
+        ----------
+        dataset : str
+            Name of the dataset.
+
+        Returns
+        -------
+        str
+            Both as percentages of the budget.
+        """
+        return f"{percent(self.share)} of the budget of {dataset!r}; {left(self.used)} would remain"
+
+    @property
+    def meaning(self) -> str:
+        """The guarantee of all releases so far and this one, in plain words."""
+        return plain_words(self.so_far, "after all releases so far and this one")
 
     def __str__(self) -> str:
-        end = "nothing: this release takes all that is left" if self.last else self.after
-        return f"{self.statement} counts as {self.price}; left before: {self.before}; left after: {end}"
+        return f"{percent(self.share)} of the budget; {left(self.used)} would remain"
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a release was paid with. Kept away from the ledger, it tells when an older copy is put back.
+    """Proof that a release belongs to a charge. A copy outside the ledger reveals when an older ledger is put back.
 
-    seq: the receipt's own place in the chain; charge_seq: the charge's; tip: the tip of the chain with this
-    receipt in it.
+    Attributes
+    ----------
+    dataset : str
+        The dataset that was charged.
+    seq, charge_seq : int
+        The entry of the receipt, and the entry of its charge.
+    release_sha256, plan_sha256 : str
+        The release ID and the plan ID.
+    method : str
+        Name and version of the method.
+    guarantee : Guarantee
+        The guarantee that was charged.
+    time : str
+        The time of the charge, UTC.
+    version : str
+        The version of confide.
+    tip : str
+        The tip hash of the ledger with this receipt in it.
     """
 
     dataset: str
@@ -69,12 +118,34 @@ class Receipt:
     tip: str
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form."""
+        """JSON-safe form.
+
+        Returns
+        -------
+        dict
+            All fields, floats as `float.hex` text.
+        """
         return encode(self)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Receipt:
-        """The inverse of `to_dict`; `ReleaseError` when fields are missing or of another kind."""
+        """The inverse of `to_dict`.
+
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` returned.
+
+        Returns
+        -------
+        Receipt
+            An equal receipt.
+
+        Raises
+        ------
+        ReleaseError
+            Fields are missing or of another type.
+        """
         try:
             return decode(cls, data)
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -86,11 +157,30 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the statement of account.
+    """One entry of a ledger.
 
-    kind: "open", "charge", "receipt", "amend", "convert" or "outputs". amount: what was charged, or what it was converted to, as
-    text; status: of a charge, "released" or "unfinished"; note: the note of open, the reason of amend and convert, the release's
-    SHA-256 of a receipt, how many outputs a stream has.
+    Attributes
+    ----------
+    seq : int
+        Its number, from 1.
+    time : str
+        UTC, in the form of ISO 8601.
+    kind : str
+        "open", "charge", "receipt", "amend", "convert" or "outputs".
+    guarantee : str
+        The guarantee that was charged, or the budget.
+    amount, spent : str
+        What it charged or was converted to, and the total after it.
+    status : str
+        Of a charge: "released", or "unfinished" where it has no receipt.
+    method, title : str
+        Name and version of the method, and the title of the result.
+    plan_sha256, release_sha256, hash : str
+        The plan ID, the release ID of a charge with a receipt, and the hash of the entry.
+    note : str
+        The note of "open", the reason of "amend" and "convert", the release ID of a receipt, the number of outputs of a stream.
+    share : float
+        The share of the budget that a charge takes; 0 for other kinds.
     """
 
     seq: int
@@ -104,15 +194,45 @@ class Entry:
     plan_sha256: str
     note: str
     hash: str
+    title: str = ""
+    share: float = 0.0
+    release_sha256: str = ""
 
 
 @dataclass(frozen=True)
 class LedgerState:
-    """A statement of account: the terms, the budget, what is spent and left, and every entry.
+    """The ledger of one dataset: its terms, its budget, charges and what is left, and every entry.
 
-    unit, rows_per_unit: to what it is pinned; enforced: whether schemas enforce the unit;
-    state: of an (epsilon, delta) ledger, "pair" or "gaussian" once it is converted, "" for other currencies.
-    Totals come as text in the reader's numbers and, in `units`, as whole numbers (mu^2, rho or epsilon in 2^-40, delta in 2^-60).
+    `print` shows it as `confide ledger show` does: the percentage of the budget first, one line for each charge.
+
+    Attributes
+    ----------
+    dataset : str
+        Name of the dataset.
+    currency : {"GDP", "ZCDP", "PureDP", "ApproxDP"}
+        The kind of the budget, which decides how charges add up.
+    relation, unit, trust : str
+        What every charge must state.
+    rows_per_unit : int
+        The most rows of a declared unit.
+    state : {"", "pair", "gaussian"}
+        Of an approximate DP budget: whether it was converted.
+    budget : Guarantee
+        The budget, with amendments.
+    spent, remaining : str
+        The total of the charges and what is left, in the parameters in which charges add up.
+    units : mapping of str to int
+        The same as whole numbers: amounts in 2^-40, deltas in 2^-60.
+    unfinished : int
+        How many charges have no receipt. They stay charged.
+    tip : str
+        The tip hash, 64 digits.
+    rows : tuple of Entry
+        All entries, oldest first.
+    enforced : bool
+        Whether schemas enforce the unit.
+    used : float
+        The share of the budget that is charged.
     """
 
     dataset: str
@@ -130,6 +250,7 @@ class LedgerState:
     tip: str
     rows: tuple[Entry, ...]
     enforced: bool = False
+    used: float = 0.0
 
     @property
     def whose(self) -> str:
@@ -142,30 +263,54 @@ class LedgerState:
         """JSON-safe form."""
         return encode(self)
 
+    @property
+    def meaning(self) -> str:
+        """The guarantee of the whole budget in plain words."""
+        return plain_words(self.budget, "after the whole budget")
+
+    def summary(self, *, verbose: bool = False, utc: bool = False) -> str:
+        """The ledger as text, at most 80 columns wide.
+
+        Parameters
+        ----------
+        verbose : bool, default False
+            Whether to print every entry with its receipt, parameters and
+            hashes of 64 digits as well.
+        utc : bool, default False
+            Whether times are in UTC. Left out: local time.
+
+        Returns
+        -------
+        str
+            The percentage used, what the budget means, one line for each
+            charge and amendment.
+        """
+        return summary(self, verbose=verbose, utc=utc)
+
     def _repr_html_(self) -> str:
         return as_html(str(self))
 
     def __str__(self) -> str:
-        tip = [
-            f"Dataset {self.dataset}: budget {self.budget}; {self.relation}, {self.whose}, trust {self.trust}",
-            f"spent      {self.spent}",
-            f"left       {self.remaining}",
-            f"unfinished {self.unfinished} (charged, but no release was recorded; never refunded)",
-            f"tip       {self.tip}",
-            "",
-            f"{'seq':>5}  {'time':<20}  {'kind':<8}  {'status':<10}  {'guarantee':<34}  what",
-        ]
-        lines = [
-            f"{row.seq:>5}  {row.time[:19] + 'Z':<20}  {row.kind:<8}  {row.status:<10}  {row.guarantee:<34}  "
-            f"{' '.join(filter(None, (row.method, row.note)))}"
-            for row in self.rows
-        ]
-        return "\n".join([*tip, *(line.rstrip() for line in lines)])
+        return self.summary()
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What `verify` found: `ok`, the problems as text, how many entries there are, the tip, the unfinished charges."""
+    """What `Ledger.verify` found.
+
+    Attributes
+    ----------
+    ok : bool
+        Whether everything holds.
+    problems : tuple of str
+        What does not hold, in words.
+    rows : int
+        The number of entries.
+    tip : str
+        The tip hash.
+    unfinished : tuple of int
+        The charges without a receipt.
+    """
 
     ok: bool
     problems: tuple[str, ...]
@@ -174,13 +319,15 @@ class Verification:
     unfinished: tuple[int, ...] = ()
 
     def __str__(self) -> str:
+        entries = f"{self.rows} {'entry' if self.rows == 1 else 'entries'}"
         if self.ok:
-            return f"ok: {self.rows} entries, tip {self.tip}, {len(self.unfinished)} unfinished"
-        return "\n".join((f"{len(self.problems)} problem(s) in {self.rows} entries:", *self.problems))
+            without = ", ".join(f"entry {seq}" for seq in self.unfinished) or "none"
+            return f"pass  hash chain, totals and limits of {entries}; charged without release: {without}"
+        return "\n".join(f"FAIL  {problem}" for problem in self.problems)
 
 
-def statement_of_account(account: Account, rows: Sequence[Mapping[str, Any]]) -> LedgerState:
-    """The statement of a dataset from its account and its chain; `PlanError` when an entry was damaged."""
+def state_of(account: Account, rows: Sequence[Mapping[str, Any]]) -> LedgerState:
+    """The state of a dataset from its account and its chain; `PlanError` when an entry was damaged."""
     try:
         entries = _entries(account, rows)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -212,6 +359,7 @@ def statement_of_account(account: Account, rows: Sequence[Mapping[str, Any]]) ->
         tip=account.tip,
         rows=entries,
         enforced=account.enforced,
+        used=account.used,
     )
 
 
@@ -260,6 +408,9 @@ def _entries(account: Account, rows: Sequence[Mapping[str, Any]]) -> tuple[Entry
                 plan_sha256=row["plan_sha256"],
                 note=_note(row),
                 hash=row["hash"],
+                title=row["title"],
+                share=account.share(price, stayed=currency is not account.currency) if kind == "charge" else 0.0,
+                release_sha256=released.get(row["seq"], ""),
             )
         )
     return tuple(found)

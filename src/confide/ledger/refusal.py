@@ -1,4 +1,4 @@
-"""What a refused charge is told: what it asked for, what is spent, what is left, and the call that would fit."""
+"""The message of a refused charge: its cost, the total of the charges, what is left, and the call that fits."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def pure_note(account: Account, statement: Guarantee) -> str:
 
 
 def quote(account: Account, statement: Guarantee, price: Price, stays: Account | None = None) -> Quote:
-    """What a charge that fits will cost: in the ledger's own currency, with what is left before and after.
+    """What a charge that fits will cost, with what is left before and after it.
 
     stays: the account as it is, where the charge would convert it first.
     """
@@ -90,12 +90,15 @@ def quote(account: Account, statement: Guarantee, price: Price, stays: Account |
         after=currency.text(currency.remaining(limit, after.spent)),
         last=not after.holds(Price(1, 0)),
         note=pure_note(account, statement) if stays is None else _conversion_note(stays, account),
+        share=account.share(price),
+        used=after.used,
+        so_far=account.so_far(price),
     )
 
 
 def _conversion_note(stays: Account, account: Account) -> str:
     return (
-        f"this converts the ledger first, once and for good: the pair that is left ({stays.currency.text(stays.left)}) becomes "
+        f"this converts the ledger first, permanently: the pair that is left ({stays.currency.text(stays.left)}) becomes "
         f"{account.currency.text(account.left)}, and epsilons no longer simply add"
     )
 
@@ -214,7 +217,7 @@ def _stay_or_convert(account: Account, statements: Sequence[Guarantee]) -> str:
     try:
         gaussian = account.converted()
         ways.append(
-            f"or convert the ledger, once and for good, to {gaussian.currency.text(gaussian.left)}: convert_ledger=True "
+            f"or convert the ledger, permanently, to {gaussian.currency.text(gaussian.left)}: convert_ledger=True "
             "(ledger.convert(), confide ledger convert)"
         )
     except (PlanError, PrivacyError):

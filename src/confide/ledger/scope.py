@@ -1,6 +1,6 @@
-"""What a ledger accounts for: the data set, whose privacy, and how many rows one of them has. Anything else is refused.
+"""The terms of a ledger: dataset, privacy unit, rows per unit. A release on other terms is refused.
 
-What two ledgers over one data set come to for a person: one of an enforced unit, one of records.
+Also the guarantee of two ledgers over one dataset for a person: one of an enforced unit, one of records.
 
 A person with m rows is covered by the unit's releases as one unit and by the records' as m records, which is m times their mu (group
 privacy of a Gaussian trade-off, Dong, Roth, Su 2022, Theorem 2.14): in all GDP(sqrt(b_unit + m^2 b_record)), b the sums of mu^2 spent
@@ -24,7 +24,7 @@ from confide.ledger.storage.places import check_text
 def jointly(one: LedgerState, other: LedgerState, rows: int) -> GDP:
     """What a person with so many rows has from both ledgers together, in either order.
 
-    Raises `PlanError` where the two are not of one data set and relation, one of an enforced unit and one of records, or have spent a
+    Raises `PlanError` where the two are not of one dataset and relation, one of an enforced unit and one of records, or have spent a
     delta or another currency than Gaussian ones.
     """
     unit, record = (one, other) if one.enforced else (other, one)
@@ -34,7 +34,7 @@ def jointly(one: LedgerState, other: LedgerState, rows: int) -> GDP:
         )
     if not same_name(one.dataset, other.dataset) or one.relation != other.relation:
         raise PlanError(
-            f"two ledgers add up over one data set and relation, got {one.dataset!r}, {one.relation} and {other.dataset!r}, "
+            f"two ledgers add up over one dataset and relation, got {one.dataset!r}, {one.relation} and {other.dataset!r}, "
             f"{other.relation}"
         )
     if not isinstance(rows, int) or rows < 1:
@@ -59,7 +59,7 @@ _WHY = " ('?' stands for what is still to be filled in, and a blank filler is no
 
 
 def check_dataset(dataset: object) -> str:
-    """The name of a data set for a ledger; `PlanError` for what is none."""
+    """The name of a dataset for a ledger; `PlanError` if it is not one."""
     if not isinstance(dataset, str) or not named(dataset):
         raise PlanError(
             f"dataset must be a name of 1 to 200 printable characters, got {dataset!a}{_WHY}; for instance dataset='survey'"
@@ -68,7 +68,7 @@ def check_dataset(dataset: object) -> str:
 
 
 def check_unit(unit: object, rows_per_unit: object) -> None:
-    """Refuse, with `PlanError`, what is no name of a unit and no number of rows."""
+    """Refuse, with `PlanError`, an invalid name of a unit or number of rows."""
     if not isinstance(unit, str) or not named(unit):
         raise PlanError(
             f"unit must be the name of what is protected, 1 to 200 printable characters, got {unit!a}{_WHY}; for instance unit='person'"
@@ -83,17 +83,17 @@ def check_unit(unit: object, rows_per_unit: object) -> None:
 
 
 def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int, *, enforced: bool = False) -> None:
-    """Refuse a release of another data set, another unit or another number of rows per unit than the ledger's.
+    """Refuse a release of another dataset, another unit or another number of rows per unit than the ledger's.
 
     Releases of an enforced unit add up whatever the number of its rows that counts; a declared one in a ledger of an enforced unit, and
     the reverse, are refused.
 
-    Raises `PlanError` (the data set, or what is no name), `PrivacyError` (unit, rows per unit).
+    Raises `PlanError` (the dataset, or what is not a name), `PrivacyError` (unit, rows per unit).
     """
     if dataset is None:
         raise PlanError(
-            f"the records have no data set's name, and a ledger charges a named one; the ledger is open for {account.dataset!r}; if "
-            f"that is what they are, write dataset={account.dataset!r} in their schema"
+            f"the schema names no dataset, and a ledger charges a named one; the ledger is open for {account.dataset!r}; if these are its "
+            f"records, write dataset={account.dataset!r} in their schema"
         )
     given = check_dataset(dataset)
     check_unit(unit, rows_per_unit)

@@ -1,7 +1,7 @@
-"""The other trust: a table is protected before anyone sees it, and analysed from the protected records alone.
+"""The local model: each row gets noise before anyone sees it, and analyses use the protected rows alone.
 
-`cf.local` is this room: `protect` writes a table in which every row carries noise of its own, `fit` needs that table and nothing else.
-The calls that read records stand in `confide.ask.local`, as those of every family do.
+`protect` writes a table of protected rows, and `fit` needs nothing but that table. The calls that read records are in
+`confide.ask.local`.
 """
 
 from __future__ import annotations

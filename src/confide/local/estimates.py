@@ -1,19 +1,20 @@
-"""Estimates from protected records: the fit of a formula with a sandwich covariance, as a table that says what had no protection.
+"""Estimates from protected records: the fit of a formula with a sandwich covariance, as a table that states what had no protection.
 
-Shares of the levels of a column that went through randomised response: corrected counts, with intervals that hold at any size.
+Shares of the levels of a column that went through randomized response: corrected counts, with intervals that are valid at any size.
 
 The mean of a function of one protected column: E h(X), from rows whose noise is Laplace, with its interval.
 
 The column's bounds are public, so that h counts on them alone and may be continued outside as helps most:
 
-    SL       h(x1) - lam^2/2 h''(x1), h continued by straight lines, which leave no atom in h''; for h with a second derivative
-    RB       h(x1)/zeta + (1 - 1/zeta) (G h)(x1), h continued by its values at the bounds, G the mean under the second noise; any h
-    optimal  the weight k of least variance where X is even on its bounds, among all that are unbiased whatever X is: with K the
-             probabilities of cells of X1 given cells of X and p1 those of X1, k = K'm / p1, (K diag(1/p1) K') m = h
+- SL: h(x1) - lam^2/2 h''(x1), with h continued by straight lines, which leave no atom in h''. For h with a second derivative.
+- RB: h(x1)/zeta + (1 - 1/zeta) (G h)(x1), with h continued by its values at the bounds and G the mean under the second noise. For any
+  h.
+- optimal: the weight k of least variance where X is even on its bounds, among all that are unbiased whatever X is. With K the
+  probabilities of cells of X1 given cells of X and p1 those of X1, k = K'm / p1, (K diag(1/p1) K') m = h.
 
-One column of symmetric Laplace noise is Laplace noise of the same standard deviation, whatever the other columns carry.
-Source: Lu, Chen, Qiu 2026, sections 4 and 7.1 (SL, DR); RB, the continuations and the optimal weight are derived here: errata, the section
-on protected records.
+One column of symmetric Laplace noise is Laplace noise of the same standard deviation, whatever the other columns carry. Source: Lu,
+Chen, Qiu 2026, sections 4 and 7.1 (SL, DR). RB, the continuations and the optimal weight are derived here: errata, the section on
+protected records.
 """
 
 from __future__ import annotations
@@ -46,7 +47,26 @@ _WIDER = (1.0, 2.0, 4.0)
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ProtectedEstimates(Estimates):
-    """Coefficients from a protected table. h: smoothing of a loss with a kink, in units of the response; zero for others."""
+    """Coefficients from protected rows, with standard errors and intervals.
+
+    Parameters
+    ----------
+    h : float, default 0.0
+        Smoothing of a loss with a kink, in units of the response. Zero for
+        other losses.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5), "y": cf.Numeric(-1, 3)})
+    >>> place = Path(tempfile.mkdtemp()) / "protected.parquet"
+    >>> made = cf.local.protect(
+    ...     schema.sample(2_000, seed=1), schema, place, columns=["x"], public=["y"], noise=0.1, ledger=None)
+    >>> cf.local.fit(place, "y ~ x").params.index.tolist()
+    ['Intercept', 'x']
+    """
 
     h: float = 0.0
 
@@ -72,18 +92,69 @@ def fit(
     k: float | None = None,
     seed: int = 0,
 ) -> ProtectedEstimates:
-    """Coefficients of a formula from a protected table, with a loss whose mean under the noise is that of the true rows.
+    """Fit a formula to a table of protected rows.
 
-    data: a file that `confide local protect` wrote, or a frame read from one. loss: "squared", "logistic", "poisson", "quantile" (with tau),
-    "absolute", "huber" (with k in units of the response), "hinge", or a `Loss`. method: "auto" is "RB" where some rows went without noise,
-    else "SL"; or one of "naive", "DR", "SDR", "SL", "RB" (`confide.local.fits.losses`). seed: of starts, and of the draw that DR and SL
-    add where zeta > 0; nothing secret rests on it.
+    Estimates the coefficients that minimize the mean loss over the population,
+    of columns clipped to their bounds. The loss is corrected, so that its mean
+    under the noise is that of the true rows.
 
-    Intervals cover the coefficients of the protected table's own population, of columns clipped to their bounds: sampling and the noise
-    of the protection, under 1 - alpha normal quantiles. Status "imprecise": the curvature is not firmly above zero, so that Wald's interval
-    is none; "not_identified": the corrected loss has no interior minimum; "partial": the intercept of a quantile line is not known.
-    Raises `PlanError` and `ReleaseError` about the request and the file.
-    Source: Lu, Chen, Qiu 2026, Theorems 5.3 and 6.1, with the corrections of the errata.
+    Parameters
+    ----------
+    data : str, Path or DataFrame
+        File that `confide local protect` wrote, or a frame read from one.
+    formula : str
+        R-style formula, such as ``"y ~ x"``.
+    loss : str or Loss, default "squared"
+        "squared", "logistic", "poisson", "quantile" (with `tau`), "absolute",
+        "huber" (with `k`), "hinge", or a `Loss`.
+    method : {"auto", "naive", "DR", "SDR", "SL", "RB"}, default "auto"
+        Correction of the loss (`confide.local.fits.losses`). "auto" is "RB"
+        where some rows went without noise, otherwise "SL".
+    tau : float, optional
+        Quantile of the loss "quantile".
+    k : float, optional
+        Corner of the loss "huber", in units of the response.
+    seed : int, default 0
+        Seed of the starting values, and of the draw that DR and SL add where
+        zeta is above 0. Nothing secret rests on it.
+
+    Returns
+    -------
+    ProtectedEstimates
+        Coefficients with normal intervals that account for sampling and for the
+        noise of the protection. The status is "imprecise" where the curvature
+        is not clearly above zero. It is "not_identified" where the corrected
+        loss has no interior minimum, and "partial" where the intercept of a
+        quantile regression is unknown.
+
+    Raises
+    ------
+    PlanError
+        The formula or a parameter is invalid.
+    ReleaseError
+        The table does not state how it was protected, or was changed since.
+
+    See Also
+    --------
+    mean : Mean of a function of one column.
+    shares : Shares of the levels of a column.
+
+    References
+    ----------
+    Lu, Chen, Qiu 2026, Theorems 5.3 and 6.1, with the corrections of the
+    errata.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5), "y": cf.Numeric(-1, 3)})
+    >>> place = Path(tempfile.mkdtemp()) / "protected.parquet"
+    >>> made = cf.local.protect(
+    ...     schema.sample(2_000, seed=1), schema, place, columns=["x"], public=["y"], noise=0.1, ledger=None)
+    >>> cf.local.fit(place, "y ~ x").status
+    'valid'
     """
     frame, told, digest = read_protected(data)
     chosen = loss_named(loss, tau, k)
@@ -181,13 +252,13 @@ def _status(done: Fitted, loss: Loss, method: str) -> tuple[str, str]:
     if done.firm < FIRM:
         return "imprecise", (
             f"the curvature of the corrected loss is {done.firm:.1f} of its standard errors above zero, less than {FIRM:g}, so that no "
-            "normal interval holds; more records or less noise would do"
+            "normal interval is valid; more records or less noise would do"
         )
     return "valid", ""
 
 
 def _smoothed(loss: Loss, h: float) -> str:
-    """What is fitted in place of a loss with a corner; of a quantile line the slopes alone, whose intercept has a correction of its own."""
+    """What is fitted instead of a loss with a corner. A quantile regression has slopes alone; its intercept has a separate correction."""
     whose = "slopes those" if isinstance(loss, Check) else "that"
     return "" if h == 0 else f", {whose} of the response under normal noise of standard deviation {h:.3g}"
 
@@ -203,7 +274,7 @@ def _target(loss: Loss, h: float, formula: str) -> str:
 def stated(
     told: Protection, digest: str, rows: int, statement: Any = None, more: tuple[tuple[str, str], ...] = ()
 ) -> dict[str, Any]:
-    """What every result of protected records says of them, as keywords. statement: the guarantee, of one attribute when left out."""
+    """What every result of protected records says of them, as keywords. statement: the guarantee; that of one attribute by default."""
     guarantee = told.guarantee("attribute") if statement is None else statement
     return {
         "requested": guarantee,
@@ -216,12 +287,12 @@ def stated(
 
 
 def _protection_facts(told: Protection, rows: int) -> tuple[tuple[str, str], ...]:
-    """What every result from protected records states: both levels side by side, and the columns that had no protection."""
+    """What every result from protected records states: both levels side by side, and the columns without protection."""
     attribute, record = told.guarantee("attribute"), told.guarantee("record")
     bare = ", ".join(told.public) or "none"
     return (
-        ("One attribute replaced", f"{attribute.curve}; detection at 5 % false alarms {_detected(attribute)}"),
-        ("A whole record replaced", f"{record.curve}; detection at 5 % false alarms {_detected(record)}"),
+        ("One attribute replaced", f"{attribute.curve}; detection at 5% false alarms {_detected(attribute)}"),
+        ("A whole record replaced", f"{record.curve}; detection at 5% false alarms {_detected(record)}"),
         ("No protection at all", bare),
         *((("Rows without noise", f"each with probability {told.zeta:g}"),) if told.zeta else ()),
         ("n", f"{rows:,}"),
@@ -234,10 +305,30 @@ def _detected(statement: Any) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ProtectedShares(ProtectedEstimates):
-    """Shares of levels. told: how often each level was told, of how many rows; keep: the probability of a true answer; k levels.
+    """Shares of the levels of a protected column, with exact intervals.
 
-    A level of share p is told with probability q = keep p + (1 - keep) / k, and the estimate is (told / n - (1 - keep) / k) / keep:
-    unbiased, so that it may lie below 0. The interval is that of Clopper and Pearson for q, at these two ends, cut to (0, 1).
+    A level of share p is told with probability q = keep p + (1 - keep) / k for
+    k levels. The estimate is (told / n - (1 - keep) / k) / keep, which is
+    unbiased and so may lie below 0. The interval is that of Clopper and Pearson
+    for q, transformed and clipped to (0, 1).
+
+    Parameters
+    ----------
+    told : tuple of int, default ()
+        How often each level was told.
+    keep : float, default 1.0
+        Probability of a true answer.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import confide as cf
+    >>> schema = cf.Schema({"sex": cf.Categorical(["f", "m"], on_missing="f")})
+    >>> place = Path(tempfile.mkdtemp()) / "protected.parquet"
+    >>> made = cf.local.protect(schema.sample(2_000, seed=1), schema, place, levels={"sex": 1.0}, ledger=None)
+    >>> cf.local.shares(place, "sex").conf_int().shape
+    (2, 2)
     """
 
     told: tuple[int, ...] = ()
@@ -251,7 +342,18 @@ class ProtectedShares(ProtectedEstimates):
         return f"Shares of protected records: {self.response}"
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Intervals at level 1 - alpha for each share by itself: columns 0 (low) and 1 (high)."""
+        """Confidence intervals, for each share separately.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            One minus the confidence level.
+
+        Returns
+        -------
+        DataFrame
+            Columns 0 (low) and 1 (high).
+        """
         half = check_alpha(alpha) / 2
         seen, n = np.array(self.told, dtype=np.float64), sum(self.told)
         low = np.where(seen > 0, beta.ppf(half, seen, n - seen + 1), 0.0)
@@ -266,11 +368,37 @@ class ProtectedShares(ProtectedEstimates):
 
 
 def shares(data: Any, column: str) -> ProtectedShares:
-    """The population's shares of the levels of a column that was protected by randomised response, with intervals.
+    """Estimate the shares of the levels of a protected column.
 
-    data: as `cf.local.fit`. Shares add up to 1. Intervals cover each share by itself, at every size and for the rarest level; no normal
-    approximation. Raises `PlanError` and `ReleaseError`. Source: Warner 1965; Clopper, Pearson 1934.
+    Estimates the population's shares of the levels of a column that was
+    protected by randomized response. They add up to 1.
 
+    Parameters
+    ----------
+    data : str, Path or DataFrame
+        File that `confide local protect` wrote, or a frame read from one.
+    column : str
+        Name of the column.
+
+    Returns
+    -------
+    ProtectedShares
+        Shares with intervals for each share separately. They are valid at every
+        size and for the rarest level, without a normal approximation.
+
+    Raises
+    ------
+    PlanError
+        The column was not protected by randomized response.
+    ReleaseError
+        The table does not state how it was protected, or was changed since.
+
+    References
+    ----------
+    Warner 1965; Clopper, Pearson 1934.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> import confide as cf
@@ -284,7 +412,7 @@ def shares(data: Any, column: str) -> ProtectedShares:
     frame, told, digest = read_protected(data)
     if column not in told.levels:
         known = ", ".join(told.levels) or "no such column"
-        raise PlanError(f"{column!r} did not go through randomised response; the table has: {known}")
+        raise PlanError(f"{column!r} did not go through randomized response; the table has: {known}")
     one: ProtectedColumn = told.levels[column]
     counts = frame[column].value_counts()
     seen = np.array([int(counts.get(level, 0)) for level in one.levels])
@@ -310,7 +438,7 @@ def shares(data: Any, column: str) -> ProtectedShares:
         status="valid" if n else "imprecise",
         reason="" if n else "the table has no rows",
         target=f"the population's shares of the levels of {column}",
-        intervals_for="sampling and the randomised response, exactly",
+        intervals_for="sampling and the randomized response, exactly",
         told=tuple(int(count) for count in seen),
         keep=keep,
         **stated(told, digest, n, statement),
@@ -331,14 +459,46 @@ _METHODS = ("auto", "SL", "RB", "optimal")
 def mean(
     data: Any, column: str, function: Function | None = None, *, method: str = "auto", name: str = ""
 ) -> ProtectedEstimates:
-    """The population's mean of a function of one protected column, clipped to its bounds, with an interval.
+    """Estimate the mean of a function of one protected column.
 
-    data: as `fit`. function: (n,) -> (n,), of values within the column's bounds: `lambda x: x**2`, `lambda x: x > 30`; the column itself
-    when left out. method: "RB" for any function where some rows went without noise, "SL" for one with a second derivative (the choice of
-    "auto", in this order), "optimal" for the least variance. name: what the function is called in the table.
+    Estimates the population's mean of the function, of the column clipped to
+    its bounds.
 
-    The interval covers the mean over the population, sampling and noise together. Raises `PlanError` and `ReleaseError`.
+    Parameters
+    ----------
+    data : str, Path or DataFrame
+        File that `confide local protect` wrote, or a frame read from one.
+    column : str
+        Name of the column.
+    function : callable, optional
+        Function of an array of values within the column's bounds, such as
+        ``lambda x: x**2`` or ``lambda x: x > 30``. By default the column
+        itself.
+    method : {"auto", "RB", "SL", "optimal"}, default "auto"
+        How the function is corrected. "RB" needs some rows without noise, "SL"
+        a second derivative, and "optimal" has the least variance. "auto" is the
+        first of "RB" and "SL" that applies.
+    name : str, default ""
+        Name of the function in the table.
 
+    Returns
+    -------
+    ProtectedEstimates
+        The mean with an interval that accounts for sampling and noise.
+
+    Raises
+    ------
+    PlanError
+        The function or a parameter is invalid.
+    ReleaseError
+        The table does not state how it was protected, or was changed since.
+
+    References
+    ----------
+    Lu, Chen, Qiu 2026, sections 4 and 7.1.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> import confide as cf
@@ -424,7 +584,7 @@ def _weights(how: str, function: Function, noised: Noised, zeta: float, x: Array
 
 
 def _bent(h: Function, lam: float, u: Array) -> Array:
-    """h - lam^2/2 h'', continued by straight lines. A corner shows where a finer difference is no nearer to a limit."""
+    """h - lam^2/2 h'', continued by straight lines. A corner shows where a finer difference does not come closer to a limit."""
     ends = h(np.array([0.0, _STEP, 1 - _STEP, 1.0]))
     slopes = (ends[1] - ends[0]) / _STEP, (ends[3] - ends[2]) / _STEP
     grid = np.linspace(2 * _STEP, 1 - 2 * _STEP, 20_001)
@@ -460,7 +620,7 @@ def _smoothed_function(h: Function, s: float, u: Array) -> Array:
 def optimal_weights(h: Function, lam: float, zeta: float) -> tuple[Array, Array, float]:
     """(edges of cells, weight of each cell, its mean square where X is even on (0, 1)), of the module's `optimal`.
 
-    h: on (0, 1); lam: noise sd in units of the width. X counts as the middle of one of 400 cells.
+    h: a function on (0, 1); lam: the SD of the noise in units of the width. X counts as the middle of one of 400 cells.
     """
     edges, chance, first = _cells(lam, zeta)
     middle = (np.arange(POINTS) + 0.5) / POINTS

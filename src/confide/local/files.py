@@ -1,6 +1,6 @@
-"""Protected tables in files: read with what they say of themselves.
+"""Tables of protected rows in files: read with what they say of themselves.
 
-Protected tables written to files, batch by batch, whole or not at all.
+Tables of protected rows written to files, batch by batch, whole or not at all.
 """
 
 from __future__ import annotations
@@ -32,19 +32,47 @@ _CHANCE = 1e-9
 
 
 def read(path: str | Path) -> pd.DataFrame:
-    """A protected table as a frame, which carries its protection in `attrs`; for `cf.local.fit` and for looking at it.
+    """Read a table of protected rows as a frame that carries its protection.
 
-    Raises `ReleaseError` for a file that does not say how it was protected.
+    The frame serves `cf.local.fit` and inspection. Its protection is in
+    `attrs`.
+
+    Parameters
+    ----------
+    path : str or Path
+        Parquet or CSV file that `confide local protect` wrote.
+
+    Returns
+    -------
+    DataFrame
+        The protected rows.
+
+    Raises
+    ------
+    ReleaseError
+        The file does not state how it was protected.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing=0.5)})
+    >>> place = Path(tempfile.mkdtemp()) / "protected.parquet"
+    >>> made = cf.local.protect(schema.sample(500, seed=1), schema, place, columns=["x"], noise=0.1, ledger=None)
+    >>> cf.local.read(place).shape
+    (500, 1)
     """
     return read_protected(path)[0]
 
 
 def read_protected(data: Any) -> tuple[pd.DataFrame, Protection, str]:
-    """A protected table, its protection and its digest, from a Parquet or CSV file that `confide local protect` wrote, or a frame read from one.
+    """A table of protected rows, its protection and its digest.
 
-    The digest is the file's SHA-256, which the receipt in the ledger names; of a frame that comes from no file, such as a stream's, that of
-    its protection. A frame carries both in `attrs`. Raises `ReleaseError` where a table does not say how it was protected, or was cut
-    since.
+    data: a Parquet or CSV file that `confide local protect` wrote, or a frame read from one. The digest is the file's SHA-256, which
+    the receipt in the ledger names. A frame that comes from no file, such as a stream's, has the digest of its protection. A frame
+    carries both in `attrs`.
+
+    Raises `ReleaseError` where a table does not state how it was protected, or was changed since.
     """
     if isinstance(data, (str, Path)):
         path = Path(data)
@@ -69,9 +97,10 @@ def read_protected(data: Any) -> tuple[pd.DataFrame, Protection, str]:
 
 
 def _whole(frame: pd.DataFrame, told: Protection) -> pd.DataFrame:
-    """The frame, unless a column was cut back to its bounds, or its rows were chosen so: corrections need all of the noise.
+    """The frame, unless a column was clipped to its bounds or its rows were chosen so: corrections need all of the noise.
 
-    A value within its bounds stays there with probability 1 - (1 - zeta) e^(-width / (sqrt(2) sd)) at most, that of one in their middle.
+    A value within its bounds stays there with probability at most 1 - (1 - zeta) e^(-width / (sqrt(2) sd())), that of a value in their
+    middle.
     """
     for name, one in told.columns.items():
         if name not in frame or frame[name].dtype.kind not in "fiu":
@@ -80,15 +109,15 @@ def _whole(frame: pd.DataFrame, told: Protection) -> pd.DataFrame:
         leaves = (1 - told.zeta) * exp(-(one.high - one.low) / (sqrt(2) * one.sd))
         if len(values) * log1p(-leaves) < log(_CHANCE) and values.between(one.low, one.high).all():
             raise ReleaseError(
-                f"column {name!r} carries noise of sd {one.sd:.3g}, and all of its {len(values):,} values lie within {one.low:g} and "
-                f"{one.high:g}: they were cut back or chosen after they were protected, and no correction holds for them; give the table "
-                "as `confide local protect` wrote it"
+                f"column {name!r} carries noise of SD {one.sd:.3g}, and all of its {len(values):,} values lie within {one.low:g} and "
+                f"{one.high:g}. They were clipped or selected after they were protected, and no correction is valid; give the "
+                "table as `confide local protect` wrote it"
             )
     return frame
 
 
 def _why(path: Path, error: Exception) -> str:
-    """Why a file cannot be read, where the reader's own words are the path alone."""
+    """Why a file cannot be read, where the reader's message is the path alone."""
     return "no such file" if not path.exists() else str(getattr(error, "strerror", None) or error)
 
 
@@ -140,21 +169,22 @@ _CELL = 26
 
 
 class Place:
-    """Where a protected table is written: a file beside `path`, taken before anything is charged and moved there when all is written.
+    """The place of a table of protected rows: a file beside `path`, created before the charge and moved to `path` when it is complete.
 
-    A draw that ends half-way leaves no file: half a table tells which rows came first. Raises `PlanError` for a place that cannot take it.
+    A draw that ends early leaves no file, because half a table reveals which rows came first. Raises `PlanError` for a place that
+    cannot take it.
     """
 
     def __init__(self, path: Path, force: bool) -> None:
         self.path = path
         if path.suffix.lower() not in _SUFFIXES:
             raise PlanError(
-                f"a protected table is a .parquet or .csv file, got {str(path)!r}; write 'protected.parquet'"
+                f"protected rows are written to a .parquet or .csv file, got {str(path)!r}; write 'protected.parquet'"
             )
         if not path.parent.is_dir():
             raise PlanError(f"there is no folder {str(path.parent)!r}; make it first")
         if path.exists() and not path.is_file():
-            raise PlanError(f"{str(path)!r} is no file; give the name of a file")
+            raise PlanError(f"{str(path)!r} is not a file; give the name of a file")
         if path.exists() and not force:
             raise PlanError(f"{str(path)!r} exists; give another name, or force=True to replace it")
         try:
@@ -178,7 +208,7 @@ class Place:
         self._part.unlink(missing_ok=True)
 
     def set_aside(self, rows: int, columns: int) -> None:
-        """Take room on the disk for so many rows, where the system can. Their number is public: each is published."""
+        """Reserve room on the disk for so many rows, where the system can. Their number is public, because each is published."""
         if not hasattr(os, "posix_fallocate"):
             return
         try:

@@ -1,8 +1,8 @@
 """How much noise a protected column needs: from a guarantee, or as a share of its width; public facts only.
 
-What a protected table says of itself: which columns carry how much noise, which none, and what that promises.
+What a table of protected rows states: which columns carry how much noise, which none, and the guarantee.
 
-It travels inside the file: as metadata of a Parquet file, as the first line of a CSV file. Whoever analyses needs nothing else.
+The statement is inside the file: in the metadata of a Parquet file, in the first line of a CSV file. An analyst needs nothing else.
 """
 
 from __future__ import annotations
@@ -31,8 +31,21 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Noised:
-    """One protected column: its public bounds and grid, and the standard deviation of its noise in grid steps, exactly.
+    """One protected numeric column: its public bounds, its grid and its noise.
 
+    Parameters
+    ----------
+    low : float
+        Lower public bound.
+    high : float
+        Upper public bound.
+    steps : int
+        Number of grid points from `low` to `high`.
+    lam : Fraction
+        SD of the noise in grid steps, exactly.
+
+    Examples
+    --------
     >>> age = Noised(0.0, 100.0, 101, Fraction(50))
     >>> age.step, age.sd
     (1.0, 50.0)
@@ -50,17 +63,37 @@ class Noised:
 
     @property
     def sd(self) -> float:
-        """The standard deviation of the noise, in units of the column."""
+        """The SD of the noise, in units of the column."""
         return float(self.lam) * self.step
 
 
 @dataclass(frozen=True)
 class ProtectedColumn:
-    """One protected column of levels: with probability `keep` a record's level is told, else one of all levels at random.
+    """One protected column of levels, by randomized response.
 
-    Guarantee: k levels are told with probabilities whose ratio for two records is at most 1 + k keep / (1 - keep) = e^epsilon, which is
-    pure epsilon for replacing the level. Source: Warner 1965; Kairouz, Oh, Viswanath 2015 (its trade-off function is the worst).
+    With probability `keep` a record's level is told, otherwise one of all
+    levels at random.
 
+    Parameters
+    ----------
+    levels : tuple of str
+        The levels.
+    keep : Fraction
+        Probability of a true answer.
+
+    Notes
+    -----
+    Guarantee: epsilon-DP for replacing the level. Each of k levels is told with
+    probabilities whose ratio for two records is at most 1 + k keep / (1 - keep)
+    = e^epsilon.
+
+    References
+    ----------
+    Warner 1965; Kairouz, Oh, Viswanath 2015 (its trade-off function is the
+    worst).
+
+    Examples
+    --------
     >>> sex = ProtectedColumn.of(("f", "m"), 1.0)
     >>> round(float(sex.keep), 4), round(sex.epsilon, 6)
     (0.4621, 1.0)
@@ -71,25 +104,62 @@ class ProtectedColumn:
 
     @classmethod
     def of(cls, levels: tuple[str, ...], epsilon: float) -> Self:
-        """The most that epsilon allows, rounded down."""
+        """The column with the largest `keep` that epsilon allows, rounded down.
+
+        Parameters
+        ----------
+        levels : tuple of str
+            The levels.
+        epsilon : float
+            Epsilon for replacing the level.
+
+        Returns
+        -------
+        ProtectedColumn
+            The column.
+        """
         keep = expm1(epsilon) / (expm1(epsilon) + len(levels))
         return cls(levels, Fraction(floor(keep * (1 - 1e-9) * 2**40), 2**40))
 
     @property
     def epsilon(self) -> float:
-        """Of replacing the level, rounded up."""
+        """Epsilon for replacing the level, rounded up."""
         return log1p(float(len(self.levels) * self.keep / (1 - self.keep))) * (1 + 1e-12)
 
 
 @dataclass(frozen=True)
 class Protection:
-    """The protection of one table; frozen for a stream of records.
+    """The protection of one table, stated in its file.
 
-    columns: the protected numbers by name; levels: the protected columns of levels (`ProtectedColumn`); public: the columns published as
-    they are; order: the declared levels of those of them that hold labels, whose first one is the base;
-    zeta: the probability that a row's numbers go without noise; stream and version: whose records, and which of their publications;
-    simulated: a seed made the noise, which protects nobody.
+    It is fixed for a stream of records.
 
+    Parameters
+    ----------
+    columns : mapping of str to Noised
+        Protected numeric columns.
+    public : tuple of str, default ()
+        Columns that are published without protection.
+    zeta : float, default 0.0
+        Probability that a row's numbers are published without noise.
+    stream : str, default "records"
+        Name of the records.
+    version : int, default 1
+        Number of this publication of the stream.
+    simulated : bool, default False
+        Whether the noise is simulated and protects no one.
+    levels : mapping of str to ProtectedColumn, optional
+        Protected columns of levels.
+    order : mapping of str to tuple of str, optional
+        Declared levels of the public columns that hold labels. The first one is
+        the reference level.
+
+    Notes
+    -----
+    Guarantee: a trade-off function for one attribute or for all protected
+    columns of a record, under substitution, in the local model (`guarantee`).
+
+    Examples
+    --------
     >>> age = Noised(0.0, 100.0, 101, Fraction(50))
     >>> told = Protection({"age": age}, public=("sex",), zeta=0.0, stream="survey", version=1)
     >>> print(told.guarantee("attribute"))
@@ -136,12 +206,25 @@ class Protection:
         }
 
     def guarantee(self, level: str) -> TradeOff:
-        """The statement for one level, "attribute" or "record": about the protected columns, given everything in the public ones."""
+        """The guarantee for the protected columns, given everything in the public
+        ones.
+
+        Parameters
+        ----------
+        level : {"attribute", "record"}
+            Whether one attribute or all protected columns of a row are
+            replaced.
+
+        Returns
+        -------
+        TradeOff
+            The exact trade-off function with its relation, unit and trust.
+        """
         told = () if not self.public else (f"about the protected columns alone, given {', '.join(self.public)}",)
         return TradeOff(self.curves[level], relation="substitute", unit=level, trust="local", assumptions=told)
 
     def to_json(self) -> str:
-        """One line of JSON, numbers to the bit."""
+        """One line of JSON, with numbers to the last bit."""
         more = {} if not self.levels else {"levels": {n: [list(o.levels), str(o.keep)] for n, o in self.levels.items()}}
         more |= {} if not self.order else {"order": {name: list(own) for name, own in self.order.items()}}
         return json.dumps(
@@ -167,7 +250,24 @@ class Protection:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Raises `ReleaseError` for anything that `to_json` did not write: a correction with wrong numbers is worse than none."""
+        """Read the JSON of `to_json`.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The JSON.
+
+        Returns
+        -------
+        Protection
+            The protection.
+
+        Raises
+        ------
+        ReleaseError
+            `to_json` did not write the text. A correction with wrong numbers is
+            worse than none.
+        """
         try:
             data = json.loads(text)
             if data["format"] != FORMAT:
@@ -207,18 +307,34 @@ class Protection:
         return made
 
     def column(self, name: str) -> Noised | None:
-        """The noise of a column, None for one that was published as it is; `PlanError` for one that the table does not have."""
+        """The noise of a column; None for a column published without protection.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column.
+
+        Returns
+        -------
+        Noised or None
+            The noise.
+
+        Raises
+        ------
+        PlanError
+            The table has no such column.
+        """
         if name in self.columns:
             return self.columns[name]
         if name in self.public:
             return None
         if name in self.levels:
             raise PlanError(
-                f"{name!r} has levels, which went through randomised response, and no numbers; write cf.local.shares(data, {name!r}) for "
+                f"{name!r} has levels, which went through randomized response, and no numbers; write cf.local.shares(data, {name!r}) for "
                 f"their shares, or let them be terms: cf.local.fit(data, 'y ~ {name}')"
             )
         raise PlanError(
-            f"the protected table has no column {name!r}; it has {', '.join([*self.protected, *self.public])}"
+            f"the protected rows have no column {name!r}; they have {', '.join([*self.protected, *self.public])}"
         )
 
 
@@ -248,7 +364,7 @@ def noised_columns(
 ) -> dict[str, Noised]:
     """The protected columns with their noise, the same multiple of each column's width.
 
-    privacy: ApproxDP, or PureDP for a single column, at `level`; or noise: standard deviation over width, in place of it.
+    privacy: ApproxDP, or PureDP for a single column, at `level`; or noise: standard deviation over width, instead of it.
     Raises `PlanError` and `PrivacyError` from the schema and the request alone.
     """
     if (privacy is None) == (noise is None):
@@ -268,7 +384,7 @@ def noised_columns(
 def _given(noise: float) -> Fraction:
     if isinstance(noise, bool) or not isinstance(noise, (int, float)) or not 1e-3 <= noise <= 1e6:
         raise PlanError(
-            f"noise is a standard deviation over the column's width, from .001 to a million, got {noise!r}; write noise=1.0"
+            f"noise is a standard deviation over the column's width, from 0.001 to a million, got {noise!r}; write noise=1.0"
         )
     return Fraction(noise)
 
@@ -292,7 +408,7 @@ def _noised(schema: Schema, name: str, share: Fraction) -> Noised:
     column = schema[name]
     if isinstance(column, Categorical):
         raise PlanError(
-            f"column {name!r} has levels, and noise on levels is randomised response; write levels={{{name!r}: 1.0}}, with its "
+            f"column {name!r} has levels, and noise on levels is randomized response; write levels={{{name!r}: 1.0}}, with its "
             "epsilon, and leave it out of columns="
         )
     if column.on_missing == "drop":
@@ -304,7 +420,7 @@ def _noised(schema: Schema, name: str, share: Fraction) -> Noised:
     lam = Fraction(ceil(share * wide * _PART), _PART)
     if lam < _FINE:
         raise PrivacyError(
-            f"column {name!r} has {column.steps:,} grid steps, and its noise of {float(lam):.3g} steps is under {_FINE}, so that rounding "
+            f"column {name!r} has {column.steps:,} grid steps, and its noise of {float(lam):.3g} steps is under {_FINE}. Rounding "
             "would be seen in corrections; declare it as cf.Numeric(low, high), or ask for more noise"
         )
     return Noised(column.low, column.high, column.steps, lam)
@@ -317,7 +433,7 @@ def order_of(schema: Schema, names: Iterable[str]) -> dict[str, tuple[str, ...]]
 
 
 def describe_columns(schema: Schema, levels: Mapping[str, float]) -> dict[str, ProtectedColumn]:
-    """The columns of levels with their randomised response, each of its own epsilon; `PlanError` for what has no levels."""
+    """The columns of levels with their randomized response, each with a separate epsilon; `PlanError` for a column without levels."""
     found = {}
     for name, epsilon in levels.items():
         column = schema[name]
@@ -325,7 +441,7 @@ def describe_columns(schema: Schema, levels: Mapping[str, float]) -> dict[str, P
             raise PlanError(f"column {name!r} has no levels; name it in columns=, whose noise is for numbers")
         if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 1e-3 <= epsilon <= 20:
             raise PlanError(
-                f"levels= gives the epsilon of each column, from .001 to 20, got {epsilon!r} for {name!r}; write 1.0"
+                f"levels= gives the epsilon of each column, from 0.001 to 20, got {epsilon!r} for {name!r}; write 1.0"
             )
         if column.on_missing == "drop":
             raise PlanError(
@@ -339,8 +455,8 @@ def describe_columns(schema: Schema, levels: Mapping[str, float]) -> dict[str, P
 def rest_of(privacy: Guarantee | None, told: Mapping[str, ProtectedColumn], level: str) -> Guarantee | None:
     """What a request leaves to the numbers beside columns of levels; `PlanError` for no level, or where the levels alone ask for more.
 
-    Draws are independent, so that epsilons add up: of all columns of levels for a record, of the largest for one attribute, whose statement
-    is about a number and a column of levels at once (`Protection.curves`).
+    Draws are independent, so epsilons add up. For a record they add up over all columns of levels. For one attribute the largest
+    counts, because its statement is about a number and a column of levels at once (`Protection.curves`).
     """
     if level not in LEVELS:
         raise PlanError(f"level must be 'attribute' or 'record', got {level!r}; write level='record'")

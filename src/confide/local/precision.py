@@ -1,10 +1,10 @@
-"""Standard errors to expect of a protected table, before it is made: of every method, of a raw sample, and of no protection.
+"""Expected standard errors of a table of protected rows, before it is made: of every method, of a raw sample, and of no protection.
 
-Records for planning are the caller's (older or public ones), or made up: terms even within their bounds, and a line in them that leaves
-half of the response's variance. On them the scores of each corrected loss are computed at the line of the records themselves, rows with
-and without noise weighed by their chances, and the sandwich is that of `cf.local.fit`. Nothing is fitted to noisy records, so that no draw
-decides; where the curvature would be less than four of its standard errors above zero no interval is expected, and that is said.
-Protected levels are told at random as they would be, and each planning record then stands once with each level.
+Records for planning are the caller's (older or public ones), or simulated: terms even within their bounds, and a linear response that
+leaves half of its variance unexplained. On them the scores of each corrected loss are computed at the fit of the records themselves.
+Rows with and without noise are weighted by their probabilities, and the sandwich is that of `cf.local.fit`. Nothing is fitted to noisy
+records, so no draw decides. Where the curvature would be less than four of its standard errors above zero, the outlook states that no
+interval is expected. Protected levels are told at random as they would be, and each planning record then stands once with each level.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WEAK = "* no interval is likely: the curvature is expected within four of its s
 
 @dataclass(frozen=True)
 class Route:
-    """One way to the same estimates. noise: sd over width of a protected column; zeta: chance of a row without noise; errors: by term."""
+    """One way to the same estimates. noise: SD over width of a protected column; zeta: chance of a row without noise; errors: by term."""
 
     name: str
     errors: Mapping[str, float]
@@ -62,7 +62,7 @@ class Route:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Predicted standard errors for n records: `frame`, one row a way; `lines()` in words."""
+    """Expected standard errors for n records: `frame`, one row for each way; `lines()` in words."""
 
     formula: str
     loss: str
@@ -100,7 +100,7 @@ class Outlook:
         ]
         asked = "" if self.privacy is None else f" that meet {self.privacy}"
         return (
-            f"predicted standard errors of {self.formula}, {self.loss} loss, n = {self.n:,}, of ways{asked}; {self.records}",
+            f"expected standard errors of {self.formula}, {self.loss} loss, n = {self.n:,}, of ways{asked}; {self.records}",
             *table,
             *self._notes(),
         )
@@ -112,7 +112,7 @@ class Outlook:
         if raw is None:
             return tuple(said)
         if not own:
-            return (*said, f"no protected table gives an interval here, and the {raw.name} does")
+            return (*said, f"no protection gives an interval here, and the {raw.name} does")
         best = min(own, key=lambda way: way.size)
         ratio = best.size / raw.size
         said.append(
@@ -145,9 +145,11 @@ def outlook(
 ) -> Outlook:
     """What each way to `formula` is expected to give from n records, at one guarantee or at one noise; from public facts alone.
 
-    levels: the epsilon of each protected column of levels, told alike in all ways but a raw sample. zeta: of the methods that need rows
-    without noise; left out, half of the guarantee's delta. practice: records for planning, with the
-    columns of the formula. Raises `PlanError`, `PrivacyError`, `NoConversion`.
+    - levels: the epsilon of each protected column of levels, told alike in all ways but a raw sample.
+    - zeta: of the methods that need rows without noise; by default half of the guarantee's delta.
+    - practice: records for planning, with the columns of the formula.
+
+    Raises `PlanError`, `PrivacyError`, `NoConversion`.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 2:
         raise PlanError(
@@ -202,7 +204,7 @@ def _raw(without: Route, share: float) -> Route:
 
 
 def _relative(told: Protection) -> float:
-    """Noise sd over width of the protected numbers; 0 where levels alone are protected."""
+    """Noise SD over width of the protected numbers; 0 where levels alone are protected."""
     return max((one.sd / (one.high - one.low) for one in told.columns.values()), default=0.0)
 
 
@@ -251,7 +253,7 @@ class _Truth:
         return self.way("without protection", "naive", np.zeros(len(self.theta) + 1), None)
 
     def noise(self, told: Protection) -> Array:
-        """Noise sd of each term in units of the fit, that of the response last."""
+        """Noise SD of each term in units of the fit, that of the response last."""
         rows = Model.of(self.records.head(_FEW), told, self.formula, self.loss).rows
         return np.append(rows.lam, rows.lam_y)
 
@@ -274,7 +276,7 @@ class _Truth:
         zeta: float = 0.0,
         draw: Callable[[np.random.Generator, tuple[int, int]], Array] = _symmetric,
     ) -> Route:
-        """lam: noise sd of each term and of the response, in units of the fit. noise: None where nothing is protected."""
+        """lam: SD of the noise of each term and of the response, in units of the fit. noise: None where nothing is protected."""
         generator = np.random.default_rng(_SEED)
         rows = _clean(self.model) if noise is None else self._told(generator)
         true = replace(rows, lam=lam[:-1], lam_y=float(lam[-1]), zeta=zeta)
@@ -326,7 +328,7 @@ def planning_records(
     practice: pd.DataFrame | None = None,
     rows: int = _ROWS,
 ) -> pd.DataFrame:
-    """The caller's records within their public bounds, or made-up ones: terms even in their bounds, half of the response of its own."""
+    """The caller's records within their public bounds, or simulated ones: terms even in their bounds, half of the response unexplained."""
     names = [*told.protected, *told.public]
     if practice is not None:
         missing = [name for name in names if name not in practice.columns]

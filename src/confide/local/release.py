@@ -1,6 +1,6 @@
-"""The release of a protected table: noise on every row, once, from secure bits, charged before it is drawn.
+"""The release of a table of protected rows: noise on every row, once, from secure bits, charged before it is drawn.
 
-A stream of records that come back: each has one output for each version, stored beside the ledger that was charged.
+A stream of records that appear repeatedly: each has one output for each version, stored with the ledger that was charged.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Planned:
-    """What a protected table will be, from public facts: its protection, the level that is charged, the statement.
+    """What a table of protected rows will be, from public facts: its protection, the level that is charged, the statement.
 
-    Guarantee: with x the integer codes of a row's protected numbers, each between 0 and steps - 1, the row published is x + round(S), S
-    symmetric Laplace with standard deviation lam_j in coordinate j (with probability zeta, x), beside levels told by randomised response
-    (`Told`), all drawn independently. Replacing the values of a row at its place, of one column or of all, moves x by at most steps_j - 1
-    in the columns concerned, so that the trade-off function of `Protection.curves` holds for the relation "substitute", under local
-    trust: rows are noised one by one, each with a draw of its own.
-    Source: Lu, Chen, Qiu 2026, Theorem 3.1, with the exact functions of `confide.guarantees.symmetric_laplace`.
+    Guarantee: let x be the integer codes of a row's protected numbers, each between 0 and steps - 1. The row published is x + round(S),
+    with S symmetric Laplace of standard deviation lam_j in coordinate j (with probability zeta, x). Levels are told by randomized
+    response (`ProtectedColumn`). All are drawn independently. Replacing the values of a row at its place, of one column or of all,
+    moves x by at most steps_j - 1 in the columns concerned. So the trade-off function of `Protection.curves` holds for the relation
+    "substitute", in the local model: each row is noised individually, with a separate draw. Source: Lu, Chen, Qiu 2026, Theorem 3.1,
+    with the exact functions of `confide.guarantees.symmetric_laplace`.
     """
 
     protection: Protection
@@ -81,7 +81,7 @@ class Planned:
         return hashlib.sha256(json.dumps([method, self.level, self.protection.to_json()]).encode()).hexdigest()
 
     def lines(self) -> tuple[str, ...]:
-        """What a holder should know before the charge."""
+        """What a steward should know before the charge."""
         told = self.protection
         bare = f"without any protection: {', '.join(told.public)}" if told.public else "no column is published as it is"
         said = [
@@ -90,18 +90,19 @@ class Planned:
             for name, one in told.levels.items()
         ]
         said += [
-            f"{name}: noise sd {one.sd:.4g}, {one.sd / (one.high - one.low):.3g} of its width"
+            f"{name}: noise SD {one.sd:.4g}, {one.sd / (one.high - one.low):.3g} of its width"
             for name, one in told.columns.items()
         ]
         for level, curve in told.curves.items():
-            said.append(f"one {level} replaced: {curve}; detection at 5 % false alarms {1 - float(curve.f(0.05)):.0%}")
+            said.append(f"one {level} replaced: {curve}; detection at 5% false alarms {1 - float(curve.f(0.05)):.0%}")
         return (*said, *self._floor(), bare, *(() if self.outlook is None else self.outlook.lines()))
 
     def _floor(self) -> tuple[str, ...]:
         """What a trivial release would do: each row as it is with probability zeta, else nothing.
 
-        Its trade-off function is 1 - zeta - alpha, nowhere below that of zeta with noise on the rest, and its standard errors are those of
-        all rows over sqrt(zeta). The mean of a protected column has variance v + (1 - zeta) sd^2 a row here, v = width^2 / 12 if uniform.
+        Its trade-off function is 1 - zeta - alpha, nowhere below that of zeta with noise on the rest. Its standard errors are
+        1/sqrt(zeta) times those of all rows. The mean of a protected column has variance v + (1 - zeta) SD^2 a row here, v = width^2 /
+        12 if uniform.
         """
         told = self.protection
         if not told.zeta:
@@ -109,10 +110,10 @@ class Planned:
         widest = max(one.sd / (one.high - one.low) for one in told.columns.values())
         raw, own = 1 / sqrt(told.zeta), sqrt(1 + 12 * (1 - told.zeta) * widest**2)
         return (
-            f"each row is published verbatim with probability {told.zeta:g}, and such rows can be recognised",
-            f"a raw sample of {told.zeta:.3g} of the rows, and nothing of the others, promises at least as much, at {raw:.3g} times the "
-            f"standard errors of all rows; the mean of a uniform column here has {own:.3g} times"
-            + ("" if own < raw else ", so that the raw sample is no worse: leave zeta out"),
+            f"each row is published verbatim with probability {told.zeta:g}, and such rows can be recognized",
+            f"a raw sample of {told.zeta:.3g} of the rows, and nothing of the others, has at least this guarantee, at {raw:.3g} times the "
+            f"standard errors of all rows. The mean of a uniform column here has {own:.3g} times"
+            + ("" if own < raw else ", so that the raw sample is at least as good: leave zeta out"),
         )
 
 
@@ -131,12 +132,14 @@ def planned(
     version: int = 1,
     simulated: bool = False,
 ) -> Planned:
-    """A protected table, planned from public facts; nothing is read and nothing is charged.
+    """A table of protected rows, planned from public facts; nothing is read and nothing is charged.
 
-    columns: numbers to protect; levels: columns of levels to protect, each with the epsilon of its randomised response; public: to publish
-    as they are, with no protection at all; none when left out. level: whether the guarantee is
-    about one attribute of a record or about all protected ones. zeta: the probability that a row goes without noise, which needs
-    accept_verbatim_rows=True. Raises `PlanError`, `PrivacyError`, `NoConversion`, `SchemaError`.
+    - columns: numbers to protect; levels: columns of levels to protect, each with the epsilon of its randomized response.
+    - public: columns to publish without any protection; none by default.
+    - level: whether the guarantee is about one attribute of a record or about all protected ones.
+    - zeta: the probability that a row goes without noise, which needs accept_verbatim_rows=True.
+
+    Raises `PlanError`, `PrivacyError`, `NoConversion`, `SchemaError`.
     """
     _check_unit(schema, level, privacy)
     bare = tuple(public or ())
@@ -151,7 +154,7 @@ def planned(
         )
     if zeta and not accept_verbatim_rows:
         raise PlanError(
-            f"with zeta = {zeta:g} each row is published verbatim with that probability, and such rows can be recognised; leave zeta out, "
+            f"with zeta = {zeta:g} each row is published verbatim with that probability, and such rows can be recognized; leave zeta out, "
             "or write accept_verbatim_rows=True"
         )
     told_levels = describe_columns(schema, levels or {})
@@ -164,22 +167,22 @@ def planned(
 
 
 def _check_unit(schema: Schema, level: str, privacy: Guarantee | None) -> None:
-    """Refuse whatever would make the statement, which is about one row at its place, another's.
+    """Refuse a unit for which the statement, which is about one row at its place, would be wrong.
 
-    A unit of several rows is protected less than a row: its rows carry noise of their own, and what tells of it adds up over them.
+    A unit of several rows is protected less than a row, because each of its rows tells of it and the losses add up.
     """
     enforced, most = isinstance(schema.unit, Unit), schema.rows_per_unit
     if enforced or most != 1 or not same_name(schema.protects, "record"):
         rows = "all its rows" if enforced else f"at most {most} row{'s' if most != 1 else ''}"
         raise PrivacyError(
-            f"a protected table protects one row at its place, and the schema protects one {schema.protects} with {rows}; where a row is "
+            f"a row is protected at its place, and the schema protects one {schema.protects} with {rows}. If a row is "
             "what is to be protected, or the table has one row for each of them, declare unit='record' in the schema, and leave "
             "rows_per_unit out"
         )
     asked = (privacy.unit, privacy.relation) if isinstance(privacy, Guarantee) else ("record", None)
     if asked[0] not in ("record", level) or asked[1] not in (None, "substitute"):
         raise PrivacyError(
-            f"a protected table protects one {level} under substitute, and the guarantee says unit={asked[0]!r}, "
+            f"local protection is of one {level} under substitution, and the guarantee says unit={asked[0]!r}, "
             f"relation={asked[1]!r}; leave both out"
         )
 
@@ -189,8 +192,8 @@ def protected_batches(
 ) -> Iterator[pa.RecordBatch]:
     """The table, batch by batch, rows in the order of the source. The caller has charged the statement.
 
-    noise: `SecureNoise` when left out. A value out of bounds is moved to them and a missing one is the schema's public constant: no row is
-    dropped, and nothing says which rows were concerned.
+    noise: `SecureNoise` by default. A value outside its bounds is clipped, and a missing one is the schema's public constant. No row is
+    dropped, and nothing tells which rows were concerned.
     """
     sampler, told, schema = SecureNoise() if noise is None else noise, made.protection, source.schema
     for values, _ in source.rowwise((*told.protected, *told.public), ROWS):
@@ -229,7 +232,7 @@ def published(
 
 
 def arrow_schema(schema: Schema, told: Protection) -> pa.Schema:
-    """Columns of the protected table, with what it says of itself as metadata."""
+    """Columns of the table of protected rows, with its statement as metadata."""
     fields = [(name, pa.float64()) for name in told.columns] + [(name, pa.string()) for name in told.levels]
     fields += [(name, pa.string() if isinstance(schema[name], Categorical) else pa.float64()) for name in told.public]
     return pa.schema(fields, metadata={KEY: told.to_json()})
@@ -280,9 +283,9 @@ class Stream:
 
     @classmethod
     def open(cls, planned: Planned, ledger: Ledger, about: Mapping[str, Any], charge_delta: float | None) -> Stream:
-        """Go on with a version that was charged, or charge it. about: what the charge is about (`engine.planning.pins`).
+        """Continue a version that was charged, or charge it. about: what the charge is about (`engine.planning.pins`).
 
-        A table of the same parameters (`protect`) pays for none: its rows have noise of their own. What was charged for another data set,
+        A table of the same parameters (`protect`) pays for none, because its rows have separate noise. A charge for another dataset,
         unit or number of rows is refused here too.
         """
         ledger.check(**about)

@@ -1,11 +1,12 @@
-"""Exact draws of Bin(n, 1/2) for an array of n: as many heads as n fair coins show, without tossing them one by one.
+"""Exact draws of Bin(n, 1/2) for an array of n: as many heads as n fair coins show, without tossing them individually.
 
-n = l + 64 (c_0 + 16 c_1 + 16^2 c_2 + ...), l < 64: the l coins are bits of one word, counted; the 64 * 16^i * c_i coins of each digit
-are one draw from a table of the cumulative probabilities of Bin(64 * 16^i * c, 1/2), c = 1, ..., 15. Every n takes the same words and
-the same look-ups, as many as the caller's bound on n needs, whatever it is; only an n beyond that bound takes more.
+n = l + 64 (c_0 + 16 c_1 + 16^2 c_2 + ...), l < 64: the l coins are bits of one word, counted. The 64 * 16^i * c_i
+coins of each digit are one draw from a table of the cumulative probabilities of Bin(64 * 16^i * c, 1/2), c = 1, ...,
+15. Every n takes the same words and the same look-ups, as many as the caller's bound on n needs, whatever it is; only
+an n beyond that bound takes more.
 
-A table holds floor(2^60 F(j)), from integer intervals. The 60 leading bits of a word decide, but for a word equal to one of them (one in
-2^48 or fewer), which is settled with more digits against intervals of F.
+A table holds floor(2^60 F(j)), from integer intervals. The 60 leading bits of a word decide. The exception is a word
+equal to one of them (one in 2^48 or fewer), which is then settled with more digits against intervals of F.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ DIGIT = (1 << DIGIT_BITS) - 1
 
 
 class BinomialTable:
-    """F(j) = P(Bin(n, 1/2) <= j) for even n, each between two integers over 2^bits, where it is neither below 2^-bits nor above its
-    complement; `first` is the first j of the table.
+    """F(j) = P(Bin(n, 1/2) <= j) for even n, each between two integers over 2^bits, where it is neither below 2^-bits
+    nor above its complement. `first` is the first j of the table.
 
     The weights C(n, n/2 + k) / C(n, n/2) follow from one another, w_{k+1} = w_k (n/2 - k) / (n/2 + k + 1), rounded outwards; their sum
-    is the normaliser.
+    is the normalizer.
     """
 
     def __init__(self, n: int, bits: int) -> None:
@@ -141,7 +142,7 @@ class _Level:
 
 @lru_cache(maxsize=16)
 def _level(level: int, bits: int) -> _Level:
-    """Public numbers, made once in a process: .01 s for n below 2^14, .1 s below 2^18, 2 s below 2^26."""
+    """Public numbers, made once in a process: 0.01 s for n below 2^14, 0.1 s below 2^18, 2 s below 2^26."""
     return _Level(level, bits)
 
 
@@ -164,7 +165,7 @@ def halves(words: Words, n: IntArray, bound: int, *, bits: int = KEY_BITS) -> In
 
 
 def _ones(words: WordArray) -> IntArray:
-    """How many bits of each word are 1: sums of neighbours of 1, 2 and 4 bits, then of the eight bytes."""
+    """How many bits of each word are 1: sums of neighbors of 1, 2 and 4 bits, then of the eight bytes."""
     pairs, fours, bytes_ = (np.uint64(mask) for mask in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F))
     count = words - (words >> np.uint64(1) & pairs)
     count = (count & fours) + (count >> np.uint64(2) & fours)

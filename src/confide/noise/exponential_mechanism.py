@@ -7,15 +7,16 @@ U picks the candidate whose part of the cumulated weights holds U times their to
     rate, gap and their product rounded: 3.1 u x in the exponent     the exponential: 7.8 u
     a length as a float: u                                           the product: u          hence (11 + 3.1 x) u of each weight
     sums in blocks of 1,024, then over blocks: at most (1,024 + number of blocks + 8) u of the sum
-    weights with x of 700 or more are taken as 0: e^-699 times their lengths, in every margin
+    weights with x of 700 or more count as 0: e^-699 times their lengths, in every margin
 
-A draw nearer to a boundary of the candidate found than its margin, one in 10^6 for a million candidates of like weight, is settled: every
-weight between two integers over 2^bits, by powers from one gap to the next, with more digits of U and more bits until they decide.
-So the law is exact whatever the size of the weights: none is ever taken as 0 in the end.
+A draw nearer to a boundary of the candidate found than its margin, one in 10^6 for a million candidates of like
+weight, is settled. Then every weight is between two integers over 2^bits, by powers from one gap to the next, with
+more digits of U and more bits until they decide. So the law is exact whatever the size of the weights: none is ever
+taken as 0 in the end.
 
-Time. Every draw computes and cumulates every candidate, in their given order and without sorting, and the search takes the same number of
-steps for each; a million candidates take .04 s. Who wins shows in the time only through a settled draw, which says that U came near to
-some boundary. How often that is depends on the scores, as just said.
+Time. Every draw computes and cumulates every candidate, in their given order and without sorting, and the search
+takes the same number of steps for each. A million candidates take 0.04 s. Who wins shows in the time only through a
+settled draw, which says that U came near to some boundary. How often that is depends on the scores, as just said.
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ def exponential_mechanism(
 ) -> int:
     """The index of one candidate: P(i) proportional to lengths_i exp(-epsilon (max - score_i) / (2 sensitivity)), exactly.
 
-    scores: integers, shape (candidates,), an array or a sequence; max is over the candidates whose length is not 0. epsilon,
-    sensitivity: exact rationals above 0. lengths: integers of the same shape, at least 0, not all 0, with a sum up to 2^300; None: all 1.
-    digits: how many digits of U decide at first; the tests choose few.
-    Guarantee: PureDP(epsilon) under the relation for which one record moves every score by at most `sensitivity`: the numerator and the
-    normaliser each change by at most a factor e^(epsilon / 2). Lengths are a base measure and must not depend on records; lengths that
-    do, such as those of the intervals between data points, are NOT covered by this. Real scores are the caller's to round down to a
-    public grid of steps h; in these steps one record then moves them by at most D / h + 1, which is the sensitivity to give.
-    Errors: PrivacyError for other arguments.
-    Source: McSherry, Talwar 2007, Theorem 6.
+    `scores`: integers, shape (candidates,), an array or a sequence; max is over the candidates whose length is not 0.
+    `epsilon`, `sensitivity`: exact rationals above 0. `lengths`: integers of the same shape, at least 0, not all 0,
+    with a sum up to 2^300; None: all 1. `digits`: how many digits of U decide at first; the tests choose few.
+    Guarantee: PureDP(epsilon) under the relation for which one record moves every score by at most `sensitivity`: the
+    numerator and the normalizer each change by at most a factor e^(epsilon / 2). Lengths are a base measure and must
+    not depend on records; lengths that do, such as those of the intervals between data points, are NOT covered by
+    this. Real scores are the caller's to round down to a public grid of steps h. In these steps one record then moves
+    them by at most D / h + 1, which is the sensitivity to give. Errors: PrivacyError for other arguments. Source:
+    McSherry, Talwar 2007, Theorem 6.
 
     >>> from confide.noise.standard import SimulatedWords
     >>> exponential_mechanism(SimulatedWords(7), [0, 1000, 3], 1, 1)
@@ -85,7 +86,7 @@ def _checked(scores: object, lengths: object) -> tuple[Integers, Integers | None
     values = _integers(scores)
     if values is None or not len(values):
         raise PrivacyError(
-            "scores must be a one-dimensional array or sequence of integers with at least one candidate; real scores are first rounded "
+            "scores must be a one-dimensional array or sequence of integers with at least one candidate. Real scores are first rounded "
             "down to a public grid, and the sensitivity then grows by one step: exponential_mechanism([3, 5], 1, 1)"
         )
     if lengths is None:

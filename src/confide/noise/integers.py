@@ -1,17 +1,17 @@
 """The four laws on integers, from standard draws: exact, whatever the rounding of floats does, at any scales.
 
-t = scale * z for a standard half normal or exponential z; the grid laws round t to the nearest integer, the discrete
-Laplace takes its floor, which is a geometric variable, and rejects one of the two zeros. The discrete Gaussian rejects
-from a discrete Laplace (Canonne, Kamath, Steinke 2020, Algorithm 3).
+t = scale * z for a standard half normal or exponential z. The grid laws round t to the nearest integer, the discrete
+Laplace takes its floor, which is a geometric variable, and rejects one of the two zeros. The discrete Gaussian
+rejects from a discrete Laplace (Canonne, Kamath, Steinke 2020, Algorithm 3).
 
 How t is rounded. z = (c + r) / 16 with R = floor(2^64 r), and K = floor(2^32 scale / 16). In units of 2^-32,
     t = (c + r) K + (c + r) theta,  0 <= theta < 1,  and the sampler has  L = c K + floor-ish(K R / 2^64).
 K R / 2^64 is taken by limbs, K = (k2, k1, k0), R = (r1, r0) in base 2^32:
-    r1 k2 2^32 + r1 k1 + r0 k2 + floor(r1 k0 / 2^32) + floor(r0 k1 / 2^32), short by less than 3 (r0 k0 is left out);
+    r1 k2 2^32 + r1 k1 + r0 k2 + floor(r1 k0 / 2^32) + floor(r0 k1 / 2^32), short by less than 3 (without r0 k0);
 with theta by less than c + 1, with the digits of r after the 64th by K / 2^64 < (k2 + 1): L <= 2^32 t < L + gap,
-gap = 512 + 3 + k2 + 1. No sum leaves 64 bits: c <= 511, k2 <= 2^21. When [L, L + gap) holds a boundary, one draw in
-2^23 up to scales of 2^36 and one in 2^11 at 2^57, the draw is settled: scale^2 z^2, or scale z, against the boundary in
-integers, with more digits of r until it is clear.
+gap = 512 + 3 + k2 + 1. No sum leaves 64 bits: c <= 511, k2 <= 2^21. When [L, L + gap) holds a boundary, the draw is
+settled. That is one draw in 2^23 up to scales of 2^36 and one in 2^11 at 2^57. It compares scale^2 z^2, or scale z,
+against the boundary in integers, with more digits of r until it is clear.
 
 The scales of the noise: which numbers are taken, at which exact value, and the fixed point the sampler needs of them.
 
@@ -21,10 +21,11 @@ The plain draws from words: uniform integers, coin flips of any rational bias, a
 
 Cauchy noise rounded to integers, exactly: rint(s X/Y) for a uniform point (X, Y) of the half disc.
 
-The direction of a uniform point of the disc is uniform, so that X/Y is a standard Cauchy number (Devroye 1986, chapter II.4). X and Y
-are taken in the quarter disc, with a sign apart. Their binary digits are drawn as they are needed: whether the point lies in the disc
-and which integer s X/Y rounds to are settled on intervals of rationals, and more digits are drawn while both ends do not agree. 192
-digits are drawn at once, with which less than one draw in 2^100 needs more.
+The direction of a uniform point of the disc is uniform, so that X/Y is a standard Cauchy number (Devroye 1986,
+chapter II.4). X and Y are taken in the quarter disc, with a sign apart. Their binary digits are drawn as they are
+needed. Whether the point lies in the disc and which integer s X/Y rounds to is settled on intervals of rationals, and
+more digits are drawn while both ends do not agree. 192 digits are drawn at once, with which less than one draw in
+2^100 needs more.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def _positive(number: object, name: str, what: str, unit: str, bits: int, call: 
 def whole(value: object, name: str, call: str, least: int = 0) -> int:
     """`value` as an int of `least` or more.
 
-    Errors: PrivacyError that shows `call`, when it is no integer or too small.
+    Errors: PrivacyError that shows `call`, when it is not an integer or too small.
 
     >>> whole(3, "size", "bernoulli(p, 100)")
     3
@@ -156,9 +157,9 @@ def _floor_log2(value: Fraction) -> int:
 class Scales:
     """The scale of each of `size` draws: one for all, or one each; squared when they are given as variances.
 
-    values: the distinct ones, exact; index: which of them each draw has, int64, or None when it is one for all.
-    fixed: floor(2^32 scale / 16) <= 2^85 of each, as uint64 limbs (k2, k1, k0) in base 2^32. That number is
-    all that the sampler precomputes; a law needs no table of its own.
+    `values`: the distinct ones, exact. `index`: which of them each draw has, int64, or None when it is one for all.
+    fixed: floor(2^32 scale / 16) <= 2^85 of each, as uint64 limbs (k2, k1, k0) in base 2^32. That number is all that
+    the sampler precomputes; a distribution needs no separate table.
     """
 
     def __init__(self, values: list[Fraction], index: IntArray | None, *, squared: bool) -> None:
@@ -204,7 +205,7 @@ def _fixed(value: Fraction, squared: bool) -> int:
 
 
 def _distinct(given: Sequence[object] | npt.NDArray[np.generic], size: int, name: str) -> tuple[list[object], IntArray]:
-    """The distinct scales, and the number of its own for each draw; equal objects need not be found equal."""
+    """The distinct scales, and the number of the scale for each draw; equal objects need not be found equal."""
     if isinstance(given, np.ndarray) and given.ndim != 1:
         _refuse_shape(name, f"an array of {given.ndim} dimensions")
     if len(given) != size:
@@ -279,7 +280,7 @@ class LazyUniform:
     """A uniform number U in [0, 1) whose binary digits are drawn when they are asked for.
 
     `digits` is an integer of `length` binary digits: digits / 2^length <= U < (digits + 1) / 2^length, and the digits
-    that follow are uniform and independent of those at hand. Whoever compares U with a number known only to an
+    that follow are uniform and independent of those at hand. Code that compares U with a number known only to an
     interval calls `extend` until the two intervals are apart.
 
     >>> from confide.noise.standard import SimulatedWords

@@ -1,6 +1,6 @@
 """The two sources of noise, secure and simulated, and the generator for repeatable draws that protect nothing.
 
-The two discrete laws from OpenDP's samplers: an independent implementation, for whoever prefers to trust that one.
+The two discrete laws from OpenDP's samplers: an independent implementation, for anyone who prefers to trust that one.
 
 Draws that belong to a release: the same each time for the same drawn integers, and no protection of anything.
 """
@@ -28,9 +28,9 @@ ROOT_BITS = 1100  # beyond the smallest double
 class OpenDPSamplers:
     """`discrete_gaussian` and `discrete_laplace` by OpenDP's measurements on 64-bit integers, released on zeros.
 
-    OpenDP takes its scale as a double: ours is the smallest double that is no less, so the noise is never short of
-    what the guarantee needs, and its scale too large by a relative 2^-52 at most. Its random bits are its own.
-    Errors: PrivacyError when the package is not installed. Source: opendp.org, make_gaussian and make_laplace.
+    OpenDP takes its scale as a double. Ours is the smallest double that is at least the scale. So the noise is never
+    short of what the guarantee needs, and its scale too large by a relative 2^-52 at most. Its random bits are its
+    own. Errors: PrivacyError when the package is not installed. Source: opendp.org, make_gaussian and make_laplace.
     """
 
     def __init__(self) -> None:
@@ -95,13 +95,12 @@ class _GridNoise(Noise):
         """N(0, sigma2) rounded to the nearest integer, `size` independent draws, int64, shape (size,), in grid steps.
 
         sigma2 is the variance before rounding, in squared grid steps: one rational or a sequence of `size`. The
-        variance of the draws is `confide.noise.variance(sigma2)`.
-        Guarantee: integers q_i that one record changes by at most D_i, each with a draw of sigma2_i added, are mu-GDP
-        (and mu^2/2-zCDP) when the sum of D_i^2 / sigma2_i is at most mu^2, exactly, under the relation for which the D_i
-        hold: q + round(N) = round(q + N) is post-processing of the Gaussian mechanism.
-        Errors: PrivacyError when sigma2 is not positive and finite, or its root is 2^57 steps or more, or there is not
-        one for each draw, or size is negative or no integer.
-        Source: Dong, Roth, Su 2022, Theorem 2.
+        variance of the draws is `confide.noise.variance(sigma2)`. Guarantee: integers q_i that one record changes by
+        at most D_i, each with a draw of sigma2_i added, are mu-GDP (and `mu^2/2`-zCDP), exactly, when the sum of
+        D_i^2 / sigma2_i is at most `mu^2`, under the relation for which the D_i are bounds. The reason: q + round(N)
+        = round(q + N) is post-processing of the Gaussian mechanism. Errors: PrivacyError when sigma2 is not positive
+        and finite, or its root is 2^57 steps or more, or there is not one for each draw, or size is negative or no
+        integer. Source: Dong, Roth, Su 2022, Theorem 2.
 
         >>> SimulatedNoise(7).grid_gaussian(10**6, 3).dtype
         dtype('int64')
@@ -114,14 +113,14 @@ class _GridNoise(Noise):
     def grid_laplace(self, scale: object, size: int) -> npt.NDArray[np.int64]:
         """A Laplace of this scale rounded to the nearest integer, `size` independent draws, int64, in grid steps.
 
-        P(0) = 1 - e^(-1/2s), P(k) = e^(-|k|/s) sinh(1/2s): scale s is that of the Laplace before rounding, one rational or
-        a sequence of `size`. The variance of the draws is `confide.noise.laplace_variance(scale)`.
+        P(0) = 1 - e^(-1/2s), P(k) = e^(-|k|/s) sinh(1/2s): scale s is that of the Laplace before rounding, one
+        rational or a sequence of `size`. The variance of the draws is `confide.noise.laplace_variance(scale)`.
         Guarantee: integers q_i that one record changes by at most D_i, each with a draw of scale s_i added, are
-        PureDP(sum of D_i / s_i), and a single one has the whole trade-off curve of the real Laplace mechanism of
-        sensitivity D and scale s, exactly: q + round(L) = round(q + L) is post-processing of it.
-        Errors: PrivacyError when scale is not positive and finite, or 2^57 steps or more, or there is not one for
-        each draw, or size is negative or no integer.
-        Source: Dwork, McSherry, Nissim, Smith 2006, Example 1; Dong, Roth, Su 2022, Proposition 4 (post-processing).
+        PureDP(sum of D_i / s_i). A single one has the whole trade-off curve of the real Laplace mechanism of
+        sensitivity D and scale s, exactly, because q + round(L) = round(q + L) is post-processing of it. Errors:
+        PrivacyError when scale is not positive and finite, or 2^57 steps or more, or there is not one for each draw,
+        or size is negative or no integer. Source: Dwork, McSherry, Nissim, Smith 2006, Example 1; Dong, Roth, Su
+        2022, Proposition 4 (post-processing).
 
         >>> SimulatedNoise(7).grid_laplace(1000, 3).shape
         (3,)
@@ -132,12 +131,11 @@ class _GridNoise(Noise):
     def grid_cauchy(self, scale: object, size: int) -> npt.NDArray[np.object_]:
         """A Cauchy number of this scale rounded to the nearest integer, `size` independent draws, Python integers, in grid steps.
 
-        scale: of the Cauchy before rounding, whose quartiles are -scale and scale; one rational or a sequence of `size`. It has no
-        variance.
-        Guarantee: none by itself; an integer moved by D with a draw of scale s has log-likelihood ratios of at most D/s, and scales s
-        and e^b s differ by at most b: the noise of smooth sensitivity. Rounding is post-processing.
-        Errors: PrivacyError as `grid_laplace`.
-        Source: Devroye 1986, chapter II.4; Nissim, Raskhodnikova, Smith 2007 (its use).
+        `scale`: of the Cauchy before rounding, whose quartiles are -scale and scale; one rational or a sequence of
+        `size`. It has no variance. Guarantee: none alone. An integer moved by D with a draw of scale s has
+        log-likelihood ratios of at most D/s, and scales s and e^b s differ by at most b. This is the noise of smooth
+        sensitivity. Rounding is post-processing. Errors: PrivacyError as `grid_laplace`. Source: Devroye 1986,
+        chapter II.4; Nissim, Raskhodnikova, Smith 2007 (its use).
 
         >>> SimulatedNoise(7).grid_cauchy(1000, 3).dtype
         dtype('O')
@@ -148,14 +146,13 @@ class _GridNoise(Noise):
     def discrete_gaussian(self, sigma2: object, size: int) -> npt.NDArray[np.int64]:
         """P(k) proportional to e^(-k^2 / (2 sigma2)) on the integers, `size` independent draws, int64, in grid steps.
 
-        sigma2 is the parameter, in squared grid steps: one rational or a sequence of `size`. The variance of the draws
-        is `confide.noise.discrete_gaussian_variance(sigma2)`.
-        Guarantee: an integer that one record changes by at most D, with a draw added, is ZCDP(D^2 / (2 sigma2)), and no
-        more is claimed: it is not D/sigma-GDP (at sigma = 1, D = 1 that claim would need delta = .016). For GDP use
-        `grid_gaussian`.
-        Errors: PrivacyError when sigma2 is not positive and finite, or its root is 2^57 steps or more, or there is not
-        one for each draw, or size is negative or no integer.
-        Source: Canonne, Kamath, Steinke 2020, Theorem 4 (guarantee) and Algorithm 3 (rejection).
+        sigma2 is the parameter, in squared grid steps: one rational or a sequence of `size`. The variance of the
+        draws is `confide.noise.discrete_gaussian_variance(sigma2)`. Guarantee: an integer that one record changes by
+        at most D, with a draw added, is ZCDP(D^2 / (2 sigma2)), and no more is claimed. It is not D/sigma-GDP: at
+        sigma = 1, D = 1 that claim would need a delta of 0.016. For GDP use `grid_gaussian`. Errors: PrivacyError
+        when sigma2 is not positive and finite, or its root is 2^57 steps or more, or there is not one for each draw,
+        or size is negative or no integer. Source: Canonne, Kamath, Steinke 2020, Theorem 4 (guarantee) and Algorithm
+        3 (rejection).
 
         >>> SimulatedNoise(7).discrete_gaussian(4, 3).shape
         (3,)
@@ -167,13 +164,12 @@ class _GridNoise(Noise):
         """P(k) = tanh(1/2s) e^(-|k|/s) on the integers, `size` independent draws, int64, in grid steps.
 
         scale is s: one rational or a sequence of `size`. The variance of the draws is
-        `confide.noise.discrete_laplace_variance(scale)`.
-        Guarantee: integers q_i that one record changes by at most D_i, each with a draw of scale s_i added, are
-        PureDP(sum of D_i / s_i), exactly, and no more is claimed: its trade-off curve is below that of the real Laplace
-        mechanism (total variation .462 against .393 at D = s = 1). For that curve use `grid_laplace`.
-        Errors: PrivacyError when scale is not positive and finite, or 2^57 steps or more, or there is not one for
-        each draw, or size is negative or no integer.
-        Source: Ghosh, Roughgarden, Sundararajan 2012 (the geometric mechanism).
+        `confide.noise.discrete_laplace_variance(scale)`. Guarantee: integers q_i that one record changes by at most
+        D_i, each with a draw of scale s_i added, are PureDP(sum of D_i / s_i), exactly. No more is claimed, because
+        its trade-off curve is below that of the real Laplace mechanism (total variation 0.462 against 0.393 at D = s
+        = 1). For that curve use `grid_laplace`. Errors: PrivacyError when scale is not positive and finite, or 2^57
+        steps or more, or there is not one for each draw, or size is negative or no integer. Source: Ghosh,
+        Roughgarden, Sundararajan 2012 (the geometric mechanism).
 
         >>> SimulatedNoise(7).discrete_laplace(2.5, 3).shape
         (3,)
@@ -184,9 +180,8 @@ class _GridNoise(Noise):
     def bernoulli(self, p: object, size: int) -> npt.NDArray[np.bool_]:
         """`size` independent coins, True with probability exactly p, a rational from 0 to 1; bool, shape (size,).
 
-        Guarantee: none by itself; randomised response that keeps a bit with probability p > 1/2 is
-        PureDP(log(p / (1 - p))).
-        Errors: PrivacyError when p is no number from 0 to 1, or size is negative or no integer.
+        Guarantee: none alone; randomized response that keeps a bit with probability p > 1/2 is PureDP(log(p / (1 -
+        p))). Errors: PrivacyError when p is not a number from 0 to 1, or size is negative or no integer.
 
         >>> bool(SimulatedNoise(7).bernoulli(1, 3).all())
         True
@@ -202,8 +197,8 @@ class _GridNoise(Noise):
     def uniform_integers(self, m: int, size: int) -> npt.NDArray[np.int64]:
         """`size` independent integers, each of 0, ..., m - 1 with probability exactly 1/m; int64, shape (size,).
 
-        Guarantee: none by itself; the outcomes say nothing of any record.
-        Errors: PrivacyError when m is no integer from 1 to 2^63, or size is negative or no integer.
+        Guarantee: none alone; the outcomes say nothing of any record. Errors: PrivacyError when m is not an integer
+        from 1 to 2^63, or size is negative or no integer.
 
         >>> bool((SimulatedNoise(7).uniform_integers(6, 100) < 6).all())
         True
@@ -220,12 +215,11 @@ class _GridNoise(Noise):
     ) -> int:
         """The index of one candidate: P(i) proportional to lengths_i exp(-epsilon (max - score_i) / (2 sensitivity)), exactly.
 
-        scores: integers, shape (candidates,), a million of them if need be; lengths: integers of a base measure, at least 0, None for
-        equal ones; epsilon and sensitivity: exact rationals above 0.
-        Guarantee: PureDP(epsilon), under the relation for which one record moves every score by at most `sensitivity`, and if the
-        lengths do not depend on records. Real scores are first rounded down to a public grid, and `sensitivity` grows by a step.
-        Errors: PrivacyError for other arguments.
-        Source: McSherry, Talwar 2007, Theorem 6.
+        `scores`: integers, shape (candidates,), a million of them if need be. `lengths`: integers of a base measure,
+        at least 0, None for equal ones; epsilon and sensitivity: exact rationals above 0. Guarantee: PureDP(epsilon),
+        under the relation for which one record moves every score by at most `sensitivity`, and if the lengths do not
+        depend on records. Real scores are first rounded down to a public grid, and `sensitivity` grows by a step.
+        Errors: PrivacyError for other arguments. Source: McSherry, Talwar 2007, Theorem 6.
 
         >>> SimulatedNoise(7).exponential_mechanism([0, 1000, 3], 1, 1)
         1
@@ -258,8 +252,9 @@ class _GridNoise(Noise):
     def lattice_laplace(self, a: object, d: int, rows: int, zeta: object = 0) -> npt.NDArray[np.int64]:
         """The Laplace law of the lattice: characteristic function 1 / (1 + a sum of (2 - 2 cos t_j)), variance 2 a; shape (rows, d).
 
-        A simple random walk on the integers for a geometric number of steps. d = 1: PureDP(k log(1/q)) for a shift of k steps, with
-        q / (1 - q)^2 = a. For d > 1 the continuous curve is no bound. Errors: PrivacyError for other arguments.
+        A simple random walk on the integers for a geometric number of steps. d = 1: PureDP(k log(1/q)) for a shift of
+        k steps, with q / (1 - q)^2 = a. For d > 1 the continuous curve is not a bound. Errors: PrivacyError for other
+        arguments.
 
         >>> SimulatedNoise(7).lattice_laplace(2, 2, 4).shape
         (4, 2)
@@ -271,7 +266,7 @@ class SecureNoise(_GridNoise):
     """Noise that protects: from cryptographic words that nobody can repeat, fork-safe, shared safely by threads.
 
     Never seeded; pickling and copying raise PrivacyError. backend="opendp" draws `discrete_gaussian` and
-    `discrete_laplace` by OpenDP (extra `opendp`) from random bits of its own; every other draw then raises PrivacyError.
+    `discrete_laplace` by OpenDP (extra `opendp`) from its own random bits; every other draw then raises PrivacyError.
 
     >>> SecureNoise().grid_gaussian(1.0, 4).shape
     (4,)
@@ -321,9 +316,9 @@ class SecureNoise(_GridNoise):
 
 
 class SimulatedNoise(_GridNoise):
-    """Repeatable noise for tests and studies: the same laws and samplers from seeded words. It protects nobody.
+    """Repeatable noise for tests and studies: the same laws and samplers from seeded words. It protects no one.
 
-    The words are those of NumPy's PCG64DXSM: the same seed and the same calls give the same numbers on every platform.
+    The words come from NumPy's PCG64DXSM: the same seed and the same calls give the same numbers on every platform.
     Picklable; a copy goes on from where the original stands. Errors: PrivacyError unless `seed` is an integer >= 0.
 
     >>> bool((SimulatedNoise(7).grid_gaussian(4, 100) == SimulatedNoise(7).grid_gaussian(4, 100)).all())
@@ -359,9 +354,9 @@ class SimulatedNoise(_GridNoise):
 def keyed_generator(*digests: str) -> np.random.Generator:
     """A NumPy generator (Philox) keyed by digests: the same draws inside `infer` for the same drawn integers and purpose.
 
-    Inside `infer` the first one is `release.drawn_sha256`, the others say what for, in words of the code: never a name of the schema or of
-    the question, by which a column that is renamed would move a result. Never for noise that protects: whoever knows the digests knows
-    the draws. Errors: PrivacyError without any digest.
+    Inside `infer` the first one is `release.drawn_sha256`, the others say what for, in words of the code. They are
+    never a name of the schema or of the analysis, because then a renamed column would move a result. Never for noise
+    that protects: anyone who knows the digests knows the draws. Errors: PrivacyError without any digest.
 
     >>> float(keyed_generator("drawn", "rank test").random()) == float(keyed_generator("drawn", "rank test").random())
     True

@@ -1,20 +1,20 @@
 """Draws from the standard half normal and the standard exponential, digit by digit: what all laws are made of.
 
 The half line is cut into cells of width 1/16. A try picks cell c with probability proportional to the density at its
-left end and a uniform place r in it, and is accepted with probability e^-x, x = A r (r + 2c) with A = 1/512 for the
+left end and a uniform place r in it. It is accepted with probability e^-x, x = A r (r + 2c) with A = 1/512 for the
 half normal, x = A r with A = 1/16 for the exponential. An accepted try is the number (c + r) / 16, of which c and the
-first 64 binary digits of r are known; the digits of r that no test has looked at are uniform, so that a comparison
-which is still open may draw them afterwards. There is one public table per law, whatever the scale of the noise.
+first 64 binary digits of r are known. The digits of r that no test has looked at are uniform, so that a comparison
+which is still open may draw them afterward. There is one public table per law, whatever the scale of the noise.
 
 A try spends two words: 32 bits pick the cell, 31 are the uniform U of the accept test, one is the sign; the other word
 is r. Float64 decides a try only when it is further from the boundary than its proved error; the rest, about one in
 2^24, is settled in integer arithmetic with more words. How many tries a draw takes is independent of the values that
 were accepted, so its running time tells nothing of the noise.
 
-The error of the float64 e for e^-x, in units of 2^-53, for the cells in the table: there x < .40 and the slope of x in
-r is below .40, for either law (the tests check this).
-    r cut to 53 bits, dx <= slope:                                  .40
-    r + 2c and a product rounded (A is a power of two), x < .40:    2.01 * .40  =  .81
+The error of the float64 e for e^-x, in units of 2^-53, for the cells in the table: there x < 0.40 and the slope of x in
+r is below 0.40, for either law (the tests check this).
+    r reduced to 53 bits, dx <= slope:                              0.40
+    r + 2c and a product rounded (A is a power of two), x < 0.40:    2.01 * 0.40  =  0.81
     exp_small, e <= 1:                                              3.6
 Together < 5 units; allowed for are 2^-48, what the digits of r that are not known may change, and one unit for the floor
 of u = floor(2^b U), b = accept_bits. If 2^b e - u > margin, then 2^b e^-x > u + 1 > 2^b U: accept; if it is below
@@ -67,7 +67,7 @@ class Words(Protocol):
 
 
 class _Keystream:
-    """AES-256-CTR under a key of its own, used by one process.
+    """AES-256-CTR under a separate key, used by one process.
 
     A keystream is thrown away as a whole, lock included, when its process forks: a lock that another thread held at
     the fork would never open again in the child.
@@ -97,7 +97,7 @@ class _Keystream:
 class SecureWords:
     """Cryptographic words: never seeded, never copied, never repeated by a forked child, none kept between calls.
 
-    The key and the first counter block are 48 bytes of `os.urandom`, made anew by `rekey`, after 2^30 words and in a
+    The key and the first counter block are 48 bytes of `os.urandom`, made again by `rekey`, after 2^30 words and in a
     forked process. Threads may share one instance. Source: NIST SP 800-38A (counter mode), FIPS 197 (AES).
 
     Errors: PrivacyError on pickling and copying.
@@ -498,7 +498,7 @@ class StandardLaw:
 
 
 def tries_for(missing: int) -> int:
-    """How many tries to make for `missing` draws: 96.9 % or more are accepted, so that one block mostly does."""
+    """How many tries to make for `missing` draws: 96.9% or more are accepted, so that one block mostly does."""
     return missing + missing // 24 + 8
 
 

@@ -4,27 +4,30 @@ Every coordinate steps up and down at rate a, S_j = Pois(a W) - Pois(a W), with 
 P(N >= n) = (m / (1 + m))^n with m = 2 a d, and each step is uniform on the 2 d directions. The characteristic function is
 1 / (1 + a sum (2 - 2 cos t_j)), and the variance of a coordinate is 2 a.
 
-The walk is drawn in D = 2^h >= d dimensions, of which the first d are kept: their law is the same, as t_j = 0 for the others shows. The
-steps of a set of directions then go to its two halves by a fair coin each, so that all that is needed besides N is Bin(n, 1/2), exact in
-`binomial`, at every node of a binary tree down to the two directions of one coordinate. The steps of a node with k dimensions are
-geometric with mean 2 a k, which bounds n in advance; so every row takes the same words and the same look-ups.
+The walk is drawn in D = 2^h >= d dimensions, of which the first d are kept: their law is the same, as t_j = 0 for the
+others shows. The steps of a set of directions then go to its two halves by a fair coin each. So all that is needed
+besides N is Bin(n, 1/2), exact in `binomial`, at every node of a binary tree down to the two directions of one
+coordinate. The steps of a node with k dimensions are geometric with mean 2 a k, which bounds n in advance. So every
+row takes the same words and the same look-ups.
 
-N = floor(E / log(1 + 1/m)) for a standard exponential E, whose digits `standard.py` draws as they are asked for. In float64 the quotient
-is off by at most 5 * 2^-53 of it (E twice, the logarithm twice, the quotient) and by 2^-68 / log(1 + 1/m) for the digits that are not
-known; what comes nearer to an integer is settled in integers.
+N = floor(E / log(1 + 1/m)) for a standard exponential E, whose digits `standard.py` draws as they are asked for. In
+float64 the quotient is off by at most 5 * 2^-53 of it (E twice, the logarithm twice, the quotient) and by 2^-68 /
+log(1 + 1/m) for the digits that are not known. What comes nearer to an integer is settled in integers.
 
 The symmetric multivariate Laplace rounded to the integer grid, and its zero-inflated version, by rows; exact.
 
-S = sqrt(W) lam N, W a standard exponential (one for each row), N standard normals. Both come as standard draws of `standard.py`:
-(c + r) / 16 with c and the first 64 binary digits of r known and the digits that follow uniform. Float64 forms t = sqrt(W), n = |N|
-and s = lam t n with +, *, / and the square root alone, which IEEE 754 rounds correctly; no other function of the C library is called.
+S = sqrt(W) lam N, W a standard exponential (one for each row), N standard normals. Both come as standard draws of
+`standard.py`: (c + r) / 16 with c and the first 64 binary digits of r known and the digits that follow uniform.
+Float64 forms t = sqrt(W), n = |N| and s = lam t n with +, *, / and the square root alone, which IEEE 754 rounds
+correctly. No other function of the C library is called.
 
 The error of s, with u = 2^-53 and g = 2^-68 for the digits that are not known:
     W, |N|: c + r and its parts rounded, 2 u of each;  sqrt: half of W's, and u;  lam: u;  two products: 2 u.  Together 7 u s.
     digits: sqrt(W + g) - sqrt(W) <= g / max(t, sqrt(g)), so at most  lam g (t + (n + g) / max(t, sqrt(g)))
-Allowed for are 8 u (s + 1/2), which covers the rounding of s + 1/2 too, and twice the second line. A coordinate that comes nearer than
-that to a boundary of rounding, one in 2^48 for each step of its size, is settled: 4 lam^2 W N^2 against the squares of odd numbers in
-integers, with more digits of W and of N until they decide. All coordinates of a row see the same digits of W.
+Allowed for are 8 u (s + 1/2), which covers the rounding of s + 1/2 too, and twice the second line. A coordinate that
+comes nearer than that to a boundary of rounding, one in 2^48 for each step of its size, is settled. It compares
+4 lam^2 W N^2 against the squares of odd numbers in integers, with more digits of W and of N until they decide. All
+coordinates of a row see the same digits of W.
 
 Hence the law is that of the real S rounded, exactly. What is drawn for a row, and when, never depends on whether it is kept.
 """
@@ -55,13 +58,13 @@ def symmetric_laplace(
 ) -> IntArray:
     """S = sqrt(W) lam N rounded to the nearest integers, one W for each row; int64, shape (rows, d), in grid steps.
 
-    lam: d exact rationals above 0 and below 2^57, the standard deviation of each coordinate before rounding. Every projection a'S of
-    the unrounded S is a Laplace of scale sqrt(sum (a_j lam_j)^2 / 2). radius, normal: other standard laws, for the tests.
-    Guarantee: rows of integers of which one moves by at most w_j in coordinate j, each row with a draw of its own added, have the
-    trade-off function `confide.guarantees.symmetric_laplace(d, c)`, c = sqrt(sum (w_j / lam_j)^2), under substitution of one row at its
-    place; exactly, as x + round(S) = round(x + S) is post-processing of the real mechanism, and no rounding of floats enters the law.
-    Errors: PrivacyError for other arguments.
-    Source: Lu, Chen, Qiu 2025; Kotz, Kozubowski, Podgorski 2001, Chapter 5 (the law).
+    `lam`: d exact rationals above 0 and below 2^57, the standard deviation of each coordinate before rounding. Every
+    projection a'S of the unrounded S is a Laplace of scale sqrt(sum (a_j lam_j)^2 / 2). `radius`, `normal`: other
+    standard laws, for the tests. Guarantee: rows of integers of which one moves by at most w_j in coordinate j, each
+    row with a separate draw added, have the trade-off function `confide.guarantees.symmetric_laplace(d, c)`, c =
+    sqrt(sum (w_j / lam_j)^2), under substitution of one row at its place. This is exact, as x + round(S) = round(x +
+    S) is post-processing of the real mechanism, and no rounding of floats enters the law. Errors: PrivacyError for
+    other arguments. Source: Lu, Chen, Qiu 2025; Kotz, Kozubowski, Podgorski 2001, Chapter 5 (the law).
 
     >>> from confide.noise.standard import SimulatedWords
     >>> symmetric_laplace(SimulatedWords(7), [100, Fraction(5, 2)], 3).shape
@@ -90,11 +93,10 @@ def zero_inflated_laplace(
 ) -> IntArray:
     """Rows of zeros with probability exactly zeta, and of `symmetric_laplace(lam)` otherwise; int64, shape (rows, d), in grid steps.
 
-    zeta: an exact rational, 0 <= zeta < 1. Everything is drawn for every row, kept or not.
-    Guarantee: as `symmetric_laplace`, with the trade-off function `zero_inflated(zeta, symmetric_laplace(d, c))`: a row that gets no noise
-    is published as it is, so that no statement without a delta of at least zeta exists.
-    Errors: PrivacyError for other arguments.
-    Source: Lu, Chen, Qiu 2025.
+    `zeta`: an exact rational, 0 <= zeta < 1. Everything is drawn for every row, kept or not. Guarantee: as
+    `symmetric_laplace`, with the trade-off function `zero_inflated(zeta, symmetric_laplace(d, c))`: a row that gets
+    no noise is published as it is. So no statement without a delta of at least zeta exists. Errors: PrivacyError for
+    other arguments. Source: Lu, Chen, Qiu 2025.
 
     >>> from confide.noise.standard import SimulatedWords
     >>> zero_inflated_laplace(SimulatedWords(7), [100, 50], Fraction(1, 10), 3).shape
@@ -114,7 +116,7 @@ def checked_share(zeta: object) -> Fraction:
     share = exact_rational(zeta)
     if share is None or not 0 <= share < 1:
         raise PrivacyError(
-            f"zeta is {described(zeta)}, but the share of rows without noise must be an int, a float or a fractions.Fraction, at least "
+            f"zeta is {described(zeta)}. The share of rows without noise must be an int, a float or a fractions.Fraction, at least "
             "0 and below 1, as in zero_inflated_laplace([100, 50], Fraction(1, 10), 3)."
         )
     return share
@@ -131,7 +133,7 @@ def _checked_scales(lam: object) -> list[Fraction]:
         scale = exact_rational(number)
         if scale is None or not 0 < scale < 2**MAX_SCALE_BITS:
             raise PrivacyError(
-                f"lam holds {described(number)}, but each standard deviation, in grid steps, must be an int, a float or a "
+                f"lam holds {described(number)}. Each standard deviation, in grid steps, must be an int, a float or a "
                 f"fractions.Fraction above 0 and below 2^{MAX_SCALE_BITS}, as in symmetric_laplace([100, Fraction(5, 2)], 3): for larger "
                 "noise use fewer grid steps."
             )
@@ -229,16 +231,16 @@ def lattice_laplace(
 ) -> IntArray:
     """Integer rows with characteristic function (1 + zeta v) / (1 + v), v = a sum (2 - 2 cos t_j); int64, shape (rows, d).
 
-    a: an exact rational above 0; the variance of a coordinate is 2 a (1 - zeta). zeta: an exact rational, 0 <= zeta < 1, the share of
-    rows of zeros; everything is drawn for every row, kept or not. 2 a D is at most 2^20, D the power of 2 from d on: coarser grids need
-    smaller a. law, bits: for the tests.
-    Adding an independent row of `lattice_laplace(zeta a, d)` gives the law of `lattice_laplace(a, d)`, exactly, on the lattice.
-    Guarantee: d = 1 and zeta = 0 is the double geometric law, P(k) proportional to q^|k| with q / (1 - q)^2 = a: integers that one
+    `a`: an exact rational above 0; the variance of a coordinate is 2 a (1 - zeta). `zeta`: an exact rational, 0 <=
+    zeta < 1, the share of rows of zeros; everything is drawn for every row, kept or not. 2 a D is at most 2^20, D the
+    power of 2 from d on: coarser grids need smaller a. `law`, `bits`: for the tests. Adding an independent row of
+    `lattice_laplace(zeta a, d)` gives the law of `lattice_laplace(a, d)`, exactly, on the lattice. Guarantee: d = 1
+    and zeta = 0 is the double geometric law, P(k) proportional to q^|k| with q / (1 - q)^2 = a. Integers that one
     record moves by at most k are PureDP(k log(1/q)), exactly. In several dimensions the law is not spherical and
-    `confide.guarantees.symmetric_laplace` is NOT a bound for it (d = 2, a = 2, shift (1, 0): delta(.8) = .0508 against .0410); an exact
-    statement needs the profile of each shift. zeta > 0: no statement without a delta of at least zeta exists.
-    Errors: PrivacyError for other arguments.
-    Source: Ghosh, Roughgarden, Sundararajan 2012 (d = 1); the walk is derived above.
+    `confide.guarantees.symmetric_laplace` is NOT a bound for it (d = 2, a = 2, shift (1, 0): delta(0.8) = 0.0508
+    against 0.0410). An exact statement needs the profile of each shift. zeta > 0: no statement without a delta of at
+    least zeta exists. Errors: PrivacyError for other arguments. Source: Ghosh, Roughgarden, Sundararajan 2012 (d =
+    1); the walk is derived above.
 
     >>> from confide.noise.standard import SimulatedWords
     >>> lattice_laplace(SimulatedWords(7), Fraction(25, 2), 2, 3).shape
@@ -251,7 +253,7 @@ def lattice_laplace(
     height = (d - 1).bit_length()
     if rate is None or not 0 < rate * 2 ** (height + 1) <= MOST_STEPS:
         raise PrivacyError(
-            f"a is {described(a)}, but half the variance, in squared grid steps, must be an int, a float or a fractions.Fraction "
+            f"a is {described(a)}. Half the variance, in squared grid steps, must be an int, a float or a fractions.Fraction "
             "above 0, and 2 a times the power of 2 from d on at most 2^20, as in lattice_laplace(50, 2, 100): for larger noise use "
             "fewer grid steps, or symmetric_laplace."
         )

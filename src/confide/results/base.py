@@ -1,8 +1,8 @@
 r"""The base of every result: what all of them say of themselves, their checks, and every way to look at one.
 
-A family of results is a frozen dataclass on `BaseResult` that gives its columns. From them, from the fields that all results share, and
-from a few words where a family has more to say, ONE renderer makes the text (`summary`), the table of a notebook, the page (`report`),
-the picture (`plot`), the frame, the CSV and the JSON. A family adds rows, not pages. This is a whole one, a mean with its interval:
+A family of results is a frozen dataclass on `BaseResult` that gives its columns. One renderer makes the text (`summary`), the table of a
+notebook, the page (`report`), the picture (`plot`), the frame, the files and the JSON from these columns and the shared fields. A
+complete family, a mean with its interval:
 
 >>> from confide.guarantees import GDP
 >>> from confide.results.inference import simulated_null
@@ -19,54 +19,56 @@ the picture (`plot`), the frame, the CSV and the JSON. A family adds rows, not p
 ...             Column("term", [self.response], "name"),
 ...             Column("estimate", [self.mean], head="mean"),
 ...             Column("std_err", [self.se], "std_err", head="std. err."),
-...             Column("ci_low", [self.mean - half], "interval", head=f"[{alpha / 2:.6g}"),
-...             Column("ci_high", [self.mean + half], "interval", head=f"{1 - alpha / 2:.6g}]"),
+...             Column("ci_low", [self.mean - half], "interval"),
+...             Column("ci_high", [self.mean + half], "interval"),
 ...         )
 >>> mu = GDP(1.0, relation="add-remove")
 >>> result = Mean(
-...     method="mean 1", response="age", status="valid", requested=mu, guarantee=mu, target="mean of age", intervals_for="sampling and noise",
+...     method="mean 1", response="age", status="valid", requested=mu, guarantee=mu, target="mean of age", intervals_for="sampling error",
 ...     release_sha256="0" * 64, mean=41.5, se=0.5)
 >>> print("\n".join(result.summary(alpha=0.1).splitlines()[:6]))
 Mean of age
 Differentially private, may be published
 <BLANKLINE>
-      mean  std. err.          90% CI
--------------------------------------
-age  41.50       0.50  40.68 to 42.32
+term   mean  std. err.          90% CI
+--------------------------------------
+age   41.50       0.50  40.68 to 42.32
 >>> print(result.to_csv(), end="")
-name,estimate,se,low,high
+term,estimate,std_err,ci_low,ci_high
 age,41.5,0.5,40.52001800772997,42.47998199227003
 
 In a method's `table`, `Mean.of(release, response="age", mean=..., se=...)` takes the rest from the release.
 
-What a family may add, each with a default: `title`; `head()`, further facts above the table; `notes()`, further lines below it; `shown`,
-the rows to print of many; `more(alpha)`, further entries of the JSON; `draw(ax, alpha)` with `picture(alpha)`, a picture of its own and
-how to read it; `rows_are` and `unit`, the words on the axes of the picture that it has otherwise.
+A family may add: `title`; `head()`, further facts; `notes()`, further lines below the table; `printed(alpha)`, `crossed(alpha)` and
+`line(alpha)`, another layout. `shown` selects the rows to print; `more(alpha)` adds entries to the JSON. `draw(ax, alpha)` with
+`picture(alpha)` is a separate picture and how to read it; `axis`, the words on the axis of the picture that it has otherwise.
 
-Levels of a categorical column whose noisy count is nothing, in the words of a table's reason. Public: from a release alone.
+Levels of a categorical column with a DP count that is not distinguishable from zero, in the words of a table's reason.
 
 Ends of intervals that are the declared bound alone, as noise may be all that lies beyond a quantile: the flag, and what would do.
 
-How much of an interval is privacy noise: the one rule for what is printed as the noise share, and for the flag where noise rules.
+How much of an interval is privacy noise: the one rule for the privacy share and for the flag of dominating noise.
 
-An interval that is w wide, where sampling alone would give one of a, has the noise share
+An interval of width w, with width a from sampling error alone, has the privacy share
 
     1 - (a/w)^2,
 
-whatever made it wide: noise of the estimate, what is allowed for because noise may hide it (upper bounds of a variance, biases of limits
-and cuts, bins), and quantiles that are larger because a variance is known with noise. What sampling alone would give is read from the
-release too, and is as sure as noise leaves it. One share is printed, of the best estimate of a, and the flag follows what is printed.
+for all causes of width: the noise of the estimate, allowances for what noise may hide, and larger quantiles because a variance is noisy.
+Allowances are upper bounds of a variance, biases of clipping, and bins. The width a is estimated from the release, too. One share is
+printed, from the best estimate of a, and the flag follows it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from math import log, sqrt
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -81,8 +83,9 @@ from confide.results.pages.content import (
     Flag,
     Shown,
     check_alpha,
+    either,
 )
-from confide.results.pages.export import csv_text
+from confide.results.pages.export import csv_text, shielded_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,15 +93,16 @@ if TYPE_CHECKING:
 else:
     pd = later("pandas")
 
-# Half of a normal 95 % interval, in standard errors.
+# Half of a normal 95% interval, in standard errors.
 _Z = 1.959963984540054
 
 
 @dataclass(frozen=True)
 class Foreseen:
-    """What a forecast keeps of a result of simulated records. errors: standard errors by name, NaN where there is no interval; answered:
-    the part of the numbers that have one; shares: noise shares of those, none where results do not tell; of: what all of them are called,
-    and what they are.
+    """What a forecast keeps of a result of simulated records.
+
+    errors: standard errors by name, NaN without an interval; answered: the share of numbers with an interval; shares: their privacy shares,
+    if the result has them; of: the names of all numbers and of one.
     """
 
     errors: Mapping[str, float]
@@ -109,18 +113,13 @@ class Foreseen:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class BaseResult(Shown):
-    """What every result is: what it says of itself (`Shown`), and every way to look at it.
+    """A result: its fields (`Shown`) and every way to read it, print it and write it.
 
-    method: name and version; response: what the table is about ("" when nothing fits); status and reason ("" when ok); flags; the
-    requested and the guarantee of the release, both with their relation; target: what is estimated; intervals_for: what the intervals account
-    for; facts: further lines of the head; legend: what they mean, below the table; heading: what the title adds, where a line is not the
-    usual one; simulated: whether a seed made the noise, which protects nobody.
-
-    Raises `PlanError` when the parts do not fit each other.
+    Raises `PlanError` when the parts do not agree.
     """
 
     def _alpha(self, alpha: float | None) -> float:
-        """The alpha to show: the one asked for, .05, or the one that the plan fixed."""
+        """The alpha to show: the given one, 0.05, or the one that the plan fixed."""
         if self.level is None:
             return check_alpha(0.05 if alpha is None else alpha)
         if alpha is not None and abs(1 - alpha - self.level) > 1e-12:
@@ -142,13 +141,62 @@ class BaseResult(Shown):
 
         Text that a spreadsheet would run is shielded (`confide.results.pages.export`). Raises `PlanError` when it cannot be written.
         """
-        frame, columns = self._spread(self._alpha(alpha)), self.columns(self._alpha(alpha))
-        named = any(one.kind == "name" for one in columns)
+        text = csv_text(self._filed(alpha), index=False)
+        return text if path is None else _written(text, Path(path), "table", "a file in a folder that exists")
+
+    def to_excel(self, path: str | Path, alpha: float | None = None) -> Path:
+        """Write the table as an Excel file (.xlsx), with all digits.
+
+        Cells without a valid number are empty, and text that Excel would run as
+        a formula starts with an apostrophe, as in `to_csv`.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+        alpha : float, default 0.05
+            One minus the level of the intervals.
+
+        Returns
+        -------
+        Path
+            The path of the file.
+
+        Raises
+        ------
+        PlanError
+            The file cannot be written, or openpyxl is not installed.
+        """
+        try:
+            import_module("openpyxl")
+        except ModuleNotFoundError:
+            raise PlanError(
+                "Excel files need one more package: pip install 'confide[excel]'; to_csv(path) needs none"
+            ) from None
+        try:
+            shielded_frame(self._filed(alpha)).to_excel(Path(path), index=False, sheet_name="table", engine="openpyxl")
+        except OSError as error:
+            raise PlanError(
+                f"the table cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
+            ) from None
+        return Path(path)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The table as an Arrow stream, for polars, DuckDB and others that read the Arrow PyCapsule interface."""
+        import pyarrow
+
+        frame = self._filed(None)
+        return pyarrow.Table.from_pandas(frame, preserve_index=False).__arrow_c_stream__(requested_schema)
+
+    def _filed(self, alpha: float | None) -> pd.DataFrame:
+        """The frame as it goes into a file: names of rows are a column, and cells without a valid number are empty."""
+        level = self._alpha(alpha)
+        frame, columns = self._spread(level), self.columns(level)
         if self.status in WITHOUT_NUMBERS:
             labels = [one.name for one in columns if one.kind in ("text", "number")]
             frame = frame.mask(frame.notna() & ~frame.columns.isin(labels))
-        text = csv_text(frame, index=named, index_label="term" if named else None)
-        return text if path is None else _written(text, Path(path), "table", "a file in a folder that exists")
+        named = any(one.kind == "name" for one in columns)
+        return frame.rename_axis("term").reset_index() if named else frame
 
     def to_markdown(self, alpha: float | None = None) -> str:
         """The table as Markdown, with status, guarantee and what the intervals cover below it."""
@@ -159,15 +207,15 @@ class BaseResult(Shown):
         return export.latex(export.document(self, self._alpha(alpha)))
 
     def to_word(self, path: str | Path, alpha: float | None = None) -> Path:
-        """Write the table and its note as a Word file (.docx); returns its path. Needs the extra `word`.
+        """Write the table, its note and the picture as a Word file (.docx); returns its path. Needs the extra `word`.
 
         Raises `PlanError` when it cannot be written, or python-docx is not installed.
         """
-        export.word(export.document(self, self._alpha(alpha)), Path(path))
+        export.word(export.document(self, self._alpha(alpha), pictured=True), Path(path))
         return Path(path)
 
     def foreseen(self) -> Foreseen:
-        """What a forecast keeps of it: its first standard errors, else half of its first 95 % intervals over 1.96. Without names none."""
+        """What a forecast keeps: the first standard errors, else the first margins of error over 1.96. Nothing without names."""
         columns = self.columns(self._alpha(None))
         kinds: dict[str, list[Any]] = {}
         for one in columns:
@@ -243,16 +291,65 @@ class BaseResult(Shown):
         return table.html(self, self._alpha(None))
 
     def plot(
-        self, alpha: float | None = None, ax: Axes | None = None, *, names: str | Sequence[str] | None = None
+        self,
+        alpha: float | None = None,
+        ax: Axes | None = None,
+        *,
+        names: str | Sequence[str] | None = None,
+        kind: str | None = None,
+        title: str | None = None,
+        labels: Mapping[str, str] | None = None,
     ) -> Axes:
-        """The family's picture, else each row with its interval and, inside it, what sampling alone would give; returns the Axes.
+        """Draw the result and its intervals.
 
-        names: which rows to draw, one beside the other; all but the intercept when left out. Without `ax` a new figure is made that no
-        global list of figures holds: `result.plot().figure.savefig("plot.png")`.
+        A new figure has a caption that says what marks and whiskers are. No global
+        list of figures holds it: ``result.plot().figure.savefig("plot.png")``.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            1 - alpha is the level of the intervals.
+        ax : matplotlib Axes, optional
+            Axes to draw on. A new figure is made when left out.
+        names : str or sequence of str, optional
+            Rows to draw. All but the intercept when left out.
+        kind : str, optional
+            Kind of picture, one of the result's ``pictures``. The first when left
+            out.
+        title : str, optional
+            Title instead of the result's own.
+        labels : mapping of str to str, optional
+            Words instead of names on axes and in legends, such as
+            ``{"income": "Income (dollars)", "male": "Men"}``.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes, whose ``figure`` is the picture.
+
+        Raises
+        ------
+        PlanError
+            For a kind that the result does not have, and for names and labels that
+            are not in the picture.
         """
         from confide.results.pages.plots import drawn
 
-        return drawn(self, self._alpha(alpha), ax, names)
+        return drawn(self.looking(kind=kind, title=title, labels=labels), self._alpha(alpha), ax, names)
+
+    def looking(self, *, kind: str | None = None, **wanted: Any) -> Self:
+        """The same result with another picture, in `plot` and in every report. wanted: fields of `Look`, None for the present one.
+
+        Raises `PlanError` for a kind that the result does not have.
+        """
+        if kind is not None and kind not in self.pictures:
+            raise PlanError(
+                f"kind must be {either([repr(one) for one in self.pictures])}, got {kind!r}; write plot(kind={self.pictures[0]!r})"
+            )
+        changed = {name: value for name, value in {"kind": kind, **wanted}.items() if value is not None}
+        own = copy(self)
+        own._put("look", replace(self.look, **changed))
+        return own
 
     def report(self, path: str | Path, alpha: float | None = None) -> Path:
         """Write one self-contained HTML file with table, picture and privacy statement in plain words; returns its path.
@@ -294,7 +391,7 @@ _LISTED = 6
 
 @dataclass(frozen=True)
 class LevelCount:
-    """A declared level of a column, its noisy count and the sd of that noise; laplace: whether the noise is Laplace's, not Gaussian.
+    """A declared level of a column, its DP count and the SD of the noise; laplace: whether the noise is Laplace, not Gaussian.
 
     >>> LevelCount("region", "west", 3.2, 6.1).seen, LevelCount("region", "west", 30.0, 6.1).seen
     (False, True)
@@ -308,30 +405,30 @@ class LevelCount:
 
     @property
     def margin(self) -> float:
-        """Half of the 95 % interval of the count, from its noise (of a sum of Laplace numbers: at least that)."""
+        """The 95% margin of error of the count, from its noise (of a sum of Laplace numbers: at least that)."""
         return (_LAPLACE if self.laplace else _REACH) * self.sd
 
     @property
     def seen(self) -> bool:
-        """Whether the count stands above its noise."""
+        """Whether the count is above its noise."""
         return self.count > self.margin
 
 
-def level_remarks(counts: Iterable[LevelCount], counted: str = "noisy count") -> str:
-    """What follows in a reason for these levels, "" where there are none: each is named with its noisy count.
+def level_remarks(counts: Iterable[LevelCount], counted: str = "DP count") -> str:
+    """What a reason adds for these levels, "" for none: each is named with its DP count.
 
     >>> level_remarks([LevelCount("region", "west", 3.2, 6.1)])
-    "; level 'west' of region has a noisy count of 3 ± 12: nothing can be told of it"
+    "; level 'west' of region has a DP count of 3 ± 12: it cannot be estimated"
     """
-    given = sorted(counts, key=lambda one: one.seen)  # stable: those of which nothing can be told come first
+    given = sorted(counts, key=lambda one: one.seen)  # stable: those that cannot be estimated come first
     parts = [
         f"level {one.level!r} of {one.column} has a {counted} of {round(one.count):,} ± {one.margin:,.0f}"
-        + ("" if one.seen else ": nothing can be told of it")
+        + ("" if one.seen else ": it cannot be estimated")
         for one in given[:_LISTED]
     ]
     rest = given[_LISTED:]
     unseen = sum(not one.seen for one in rest)
-    parts += [f"of {unseen} more levels nothing can be told"] if unseen else []
+    parts += [f"{unseen} more levels cannot be estimated"] if unseen else []
     parts += [f"{len(rest) - unseen} more levels are as small"] if len(rest) > unseen else []
     return "".join(f"; {part}" for part in parts)
 
@@ -353,18 +450,18 @@ _NAMED = 6
 #: What the flag is called, of a result and of a row.
 DOMINATES = "noise_dominates"
 _TOLD = (
-    "privacy noise, with all that is allowed for because of it, makes more than 90 % of the squared half-width{}: without privacy the "
-    "interval would be less than a third as wide; a larger budget, more records, narrower bounds, a coarser table or fewer terms narrow it"
+    "privacy noise is more than 90% of the squared margin of error{}. Without privacy the interval would be less than a third as wide. A "
+    "larger budget, more records, narrower bounds, a coarser table or fewer terms narrow it"
 )
 #: What it means, of a row.
 DOMINATED = _TOLD.format("")
 
 
 def noise_share(width: ArrayLike, alone: ArrayLike) -> Vector:
-    """The part of squared widths of intervals that sampling alone would not give, in [0, 1].
+    """The part of squared widths of intervals that is privacy noise, in [0, 1].
 
-    NaN where there is no interval, one of no width, or none by sampling either.
-    width: of the intervals, or half of it, infinite where one has no end; alone: the same by sampling alone.
+    NaN without an interval, with a width of 0, or without a sampling width. width: of the intervals, or half of it, infinite for an open
+    interval; alone: the same from sampling error only.
 
     >>> noise_share([2.0, 2.0, float("inf"), float("nan"), 0.0], [1.0, 3.0, 1.0, 1.0, 0.0]).tolist()
     [0.75, 0.0, 1.0, nan, nan]
@@ -380,9 +477,8 @@ def noise_share(width: ArrayLike, alone: ArrayLike) -> Vector:
 def sampling_alone(robust: ArrayLike, error: ArrayLike, classical: ArrayLike) -> Vector:
     """The best estimate of sampling variances that released sums give.
 
-    It is the robust one, as far as it is above 0: clusters, weights and heavy tails make it many times as large as the classical one.
-    Where that is larger it is the classical one, as far as noise lets it be so: a robust one that noise hides says next to nothing. error:
-    the sd of the noise of the robust ones.
+    It is the robust one where that is above 0, because clusters, weights and heavy tails make it many times as large as the classical one.
+    If the classical one is larger, it is that one, within the noise of the robust one. error: the SD of that noise.
 
     >>> sampling_alone([4.0, 2.0, -2.0], [0.1, 2.0, 0.5], [1.0, 3.0, 1.0]).round(2).tolist()
     [4.0, 3.0, 0.82]
@@ -392,12 +488,12 @@ def sampling_alone(robust: ArrayLike, error: ArrayLike, classical: ArrayLike) ->
 
 
 def dominated(share: ArrayLike) -> NDArray[np.bool_]:
-    """Where privacy noise, with all that is allowed for, rules an interval."""
+    """Where privacy noise dominates an interval."""
     return np.asarray(np.asarray(share, dtype=np.float64) > _MOST)
 
 
 def marked(flags: Sequence[str], names: Sequence[str], share: ArrayLike) -> tuple[str, ...]:
-    """A result's flags, with the one that names the rows whose interval is ruled by noise, where there are any. share: (p,).
+    """A result's flags, with the one that names the rows with dominating noise, if any. share: (p,).
 
     >>> marked((), ("a", "b"), [0.2, 0.95])
     ('noise_dominates',)

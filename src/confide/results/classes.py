@@ -16,7 +16,7 @@ from confide._helpers import clean, later
 from confide.errors import NoResult, PlanError
 from confide.results.estimates import Estimates
 from confide.results.inference.wald import WaldTest, restrictions
-from confide.results.pages.content import LITERAL, level_words, short, status_words
+from confide.results.pages.content import LITERAL, folded, level_words
 from confide.schema import ModelMatrix
 from confide.schema.formulas.design import has_columns
 
@@ -28,8 +28,6 @@ else:
 
 
 # Told apart by shape as well as by colour, in print and by colour-blind readers.
-_COLOURS = ("#1f4e79", "#d1772e", "#3a7d44", "#8a4f9e", "#b8860b", "#555555")
-_MARKS = "osD^vP"
 
 
 def class_names(classes: Sequence[str], features: Sequence[str]) -> tuple[str, ...]:
@@ -78,7 +76,7 @@ class ClassModel(Estimates):
         """Probabilities of the classes, one column for each, at the rows of public data: a frame, a mapping of arrays, or an array
         whose columns are the features' columns in the order of the formula. NaN where a feature is missing.
 
-        Raises `NoResult` when the release holds no reply.
+        Raises `NoResult` when the release declined.
         """
         scores = self._scores(data)
         with np.errstate(invalid="ignore"):
@@ -95,7 +93,7 @@ class ClassModel(Estimates):
 
     def _scores(self, data: Any) -> Array:
         if self.design is None or self.shares is None or self.centres is None or self.spreads is None:
-            raise NoResult("the release holds no reply, so there is nothing to predict from; ask for a new release")
+            raise NoResult("the release declined, so there is nothing to predict from; ask for a new release")
         x = self._moved(self.design, self.design.matrix(self._frame(self.design, data)))
         scores = np.log(self.shares)[None, :].repeat(len(x), axis=0)
         tabled = {place for table in self.tables for place in table.terms}
@@ -150,7 +148,7 @@ class ClassModel(Estimates):
 
     @property
     def means(self) -> pd.DataFrame:
-        """Class means in the units of the data, moved into the bounds: one row for each class, one column for each feature."""
+        """Class means in the units of the data, clipped to the bounds: one row for each class, one column for each feature."""
         names = [] if self.design is None else [term.name for term in self.design.terms]
         return pd.DataFrame(self.centres, index=list(self.classes), columns=names)
 
@@ -205,11 +203,8 @@ class ClassModel(Estimates):
 
     def picture(self, alpha: float) -> str:
         """How to read the picture."""
-        ends = f"with a bar for its {level_words(alpha)} interval" if self.has_intervals else "without an interval"
-        return (
-            "One row for each feature, its public range from left to right, and one mark for each class at the class mean, "
-            f"{ends}. The share of each class, as predictions use it, stands beside its name."
-        )
+        ends = f"Whiskers: {level_words(alpha)} confidence intervals. " if self.has_intervals else ""
+        return f"Points: class means of each feature. {ends}The share of each class, as predictions use it, is beside its name."
 
     @property
     def picture_size(self) -> tuple[float, float]:
@@ -224,6 +219,8 @@ class ClassModel(Estimates):
 
 def _draw(result: ClassModel, ax: Axes, alpha: float) -> None:
     """One row for each feature, its public range from left to right, one mark with an interval for each class."""
+    from confide.results.pages.plots import LINE_COLORS, MARKS, whiskers
+
     assert result.design is not None
     terms, k = result.design.terms, len(result.classes)
     low = np.array([float(term.low) for term in terms])
@@ -233,32 +230,30 @@ def _draw(result: ClassModel, ax: Axes, alpha: float) -> None:
     rows = np.arange(len(terms))[::-1].astype(float)
     for c, label in enumerate(result.classes):
         places = rows + 0.6 * ((k - 1) / 2 - c) / max(k, 2)
-        colour, mark = _COLOURS[c % len(_COLOURS)], _MARKS[c % len(_MARKS)]
+        color, mark = LINE_COLORS[c % len(LINE_COLORS)], MARKS[c % len(MARKS)]
         if limits is not None:
             ends = (limits[:, c] - low[:, None]) / width[:, None]
-            sides = np.stack([means[:, c] - ends[:, 0], ends[:, 1] - means[:, c]])
-            ax.errorbar(means[:, c], places, xerr=sides, fmt="none", ecolor=colour, elinewidth=2, capsize=4, zorder=2)
+            whiskers(ax, places, means[:, c], ends[:, 0], ends[:, 1], flat=True)
         name = clean(f"{label}: {result.proportions.iloc[c]:.1%}")
         ax.scatter(
             means[:, c],
             places,
             s=30,
             marker=mark,
-            color=colour,
+            color=color,
             label=name,
-            zorder=3,
+            zorder=6,
             edgecolors="#ffffff",
             linewidths=0.6,
         )
     for between in rows[1:] + 0.5:
         ax.axhline(between, color="#dddddd", linewidth=1, zorder=1)
-    names = [f"{short(term.name, 24)}\n{_number(term.low)} to {_number(term.high)}" for term in terms]
+    names = [f"{folded(term.name, 24)}\n{_number(term.low)} to {_number(term.high)}" for term in terms]
     ax.set_yticks(rows, names, **LITERAL)
     ax.set_ylim(-0.6, len(terms) - 0.4)
     ax.set_xlim(min(-0.02, *means.ravel()), max(1.02, *means.ravel()))
-    none = status_words(result) if result.status == "valid" else f"no intervals: status {result.status}"
-    words = none if limits is None else f"{level_words(alpha)} intervals"
-    ax.set_xlabel(f"class mean as a place within the public bounds; {words}", wrap=True)
+    status = "" if result.status == "valid" else f" (status {result.status})"
+    ax.set_xlabel(f"class mean, from the lower to the upper bound of each feature{status}")
 
 
 def _number(value: float) -> str:

@@ -4,26 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from confide._helpers import clean, later
 from confide.errors import PlanError
 from confide.results.base import BaseResult
-from confide.results.pages.content import SIMULATED
-from confide.results.pages.table import environment, view
+from confide.results.pages import table
+from confide.results.pages.content import PUBLISHED, SIMULATED, level_words, privacy_line
+from confide.results.pages.table import environment
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich import cells as terminal
 else:
-    pd = later("pandas")
+    pd, terminal = later("pandas"), later("rich.cells")
+
+
+TITLE = "Results side by side"
+# The head of the rows, and the widest column of a result.
+_ROWS, _MOST = "term", 40
 
 
 @dataclass(frozen=True, repr=False)
 class Comparison:
-    """Several results with estimates, each a column: `cf.results.compare([a, b])` or `cf.results.compare({"all": a, "women": b})`.
+    """Several results with estimates, each in its own column.
 
-    Each release is charged by itself: standing side by side costs nothing more and guarantees nothing more. Estimates of two releases of
-    the same records are not independent, so that their difference has no interval here.
+    Each release was charged separately; the comparison costs nothing. Estimates from two releases of the same records are not independent,
+    so a difference of two results has no interval here.
+
+    Parameters
+    ----------
+    results : mapping of str to BaseResult
+        Results by the titles of their columns.
+    alpha : float, default 0.05
+        One minus the level of the intervals.
+
+    Examples
+    --------
+    >>> Comparison({}).alpha
+    0.05
     """
 
     results: Mapping[str, BaseResult]
@@ -36,39 +56,69 @@ class Comparison:
         return joined.set_axis([name for name, _ in joined.index], axis=0)
 
     def summary(self) -> str:
-        """The cells as text, with status, guarantee and what is estimated of each."""
+        """The cells as text, at most 80 columns wide, in several blocks where the results need more."""
         names, cells = self._cells()
-        wide = [max(map(len, (title, *column))) for title, column in zip(self.results, cells, strict=True)]
-        first = max(map(len, ("", *names)))
-        lines = [" " * first + "".join(f"  {title:>{w}}" for title, w in zip(self.results, wide, strict=True))]
-        lines.append("-" * len(lines[0]))
-        for place, name in enumerate(names):
-            lines.append(
-                f"{name:<{first}}" + "".join(f"  {column[place]:>{w}}" for column, w in zip(cells, wide, strict=True))
+        heads = [clean(title) for title in self.results]
+        wide = [min(max(map(terminal.cell_len, (head, *own))), _MOST) for head, own in zip(heads, cells, strict=True)]
+        first = min(max(map(terminal.cell_len, (_ROWS, *names))), table.WIDEST - 2 - max(wide))
+        lines = [TITLE, self._published]
+        places = list(range(len(heads)))
+        while places:
+            taken = [places.pop(0)]
+            while places and first + 2 + sum(wide[k] + 2 for k in taken) + wide[places[0]] <= table.WIDEST:
+                taken.append(places.pop(0))
+            own = [wide[k] for k in taken]
+            lines += ["", *self._row(_ROWS, [heads[k] for k in taken], first, own)]
+            lines.append("-" * (first + sum(size + 2 for size in own)))
+            for place, name in enumerate(names):
+                lines += self._row(name, [cells[k][place] for k in taken], first, own)
+        lines.append("")
+        for label, note in self._notes():
+            lines += table.labelled(label, note, table.WIDEST)
+        return "\n".join(line.rstrip() for line in lines)
+
+    @staticmethod
+    def _row(name: str, cells: Sequence[str], first: int, sizes: Sequence[int]) -> list[str]:
+        """One row over as many lines as its longest cell needs."""
+        parts = [
+            table.wrapped(name, first),
+            *(table.wrapped(cell, size) for cell, size in zip(cells, sizes, strict=True)),
+        ]
+        return [
+            "  ".join(
+                table.padded(part, size, right)
+                for part, size, right in zip(line, (first, *sizes), (0, *[1] * len(sizes)), strict=True)
             )
-        return "\n".join([*lines, "-" * len(lines[0]), *self._notes()])
+            for line in zip_longest(*parts, fillvalue="")
+        ]
+
+    @property
+    def _published(self) -> str:
+        return SIMULATED if any(one.simulated for one in self.results.values()) else PUBLISHED
 
     def to_markdown(self) -> str:
         """The cells as a table of Markdown."""
         from confide.results.pages.export import markdown
-        from confide.results.pages.table import Document
 
         names, cells = self._cells()
         rows = tuple(zip(names, *cells, strict=True))
-        return markdown(Document("Results side by side", rows, ("term", *self.results), "\n\n".join(self._notes())))
+        notes = " ".join(f"{label}: {words}." for label, words in self._notes())
+        return markdown(table.Document(TITLE, rows, (_ROWS, *self.results), notes))
 
     def _cells(self) -> tuple[list[str], list[list[str]]]:
         """Names in the order in which they come, and the cells of each result."""
         found = [_said(one, self.alpha) for one in self.results.values()]
         rows = list(dict.fromkeys(row for one in found for row in one))
-        return [name for name, _ in rows], [[one.get(row, "") for row in rows] for one in found]
+        return [table.level_name(name) for name, _ in rows], [[one.get(row, "") for row in rows] for one in found]
 
-    def _notes(self) -> list[str]:
-        return [
-            f"{title}: {one.target or one.response}; status {one.status}; {SIMULATED if one.simulated else one.guarantee}; "
-            f"release {one.release_sha256}"
-            for title, one in self.results.items()
-        ]
+    def _notes(self) -> list[tuple[str, str]]:
+        """The level of the intervals, then each result: what is estimated, its status, its guarantee, its release."""
+        found = [("Cells", f"estimate ({level_words(self.alpha)} CI)")]
+        for title, one in self.results.items():
+            status = one.status.replace("_", " ")
+            said = f"{one.title}; status {status}; {privacy_line(one)}; release ID {one.release_sha256[:8]}"
+            found.append((clean(title), clean(said)))
+        return found
 
     def __str__(self) -> str:
         return self.summary()
@@ -79,24 +129,44 @@ class Comparison:
     def _repr_html_(self) -> str:
         names, cells = self._cells()
         page = environment().from_string(_PAGE)
-        return page.render(titles=list(self.results), rows=list(zip(names, *cells, strict=True)), notes=self._notes())
+        return page.render(
+            titles=list(self.results),
+            rows=list(zip(names, *cells, strict=True)),
+            notes=[f"{label}: {words}" for label, words in self._notes()],
+        )
 
 
 _PAGE = """\
-<table><thead><tr><th scope="col">name</th>{% for title in titles %}<th scope="col">{{ title }}</th>{% endfor %}</tr></thead><tbody>
+<table><thead><tr><th scope="col">term</th>{% for title in titles %}<th scope="col">{{ title }}</th>{% endfor %}</tr></thead><tbody>
 {% for row in rows %}<tr><th scope="row">{{ row[0] }}</th>{% for cell in row[1:] %}<td>{{ cell }}</td>{% endfor %}</tr>
 {% endfor %}</tbody></table>{% for note in notes %}<p>{{ note }}</p>{% endfor %}
 """
 
 
 def compare(results: Sequence[BaseResult] | Mapping[str, BaseResult], *, alpha: float = 0.05) -> Comparison:
-    """Put results with named estimates (regressions, tables, intervals) side by side.
+    """Compare results with named estimates, each in its own column.
 
-    results: two or more, or a mapping from a title to each; without titles they are called by number, method and response. alpha: 1 - alpha
-    is the level of the intervals.
+    Parameters
+    ----------
+    results : sequence of BaseResult, or mapping of str to BaseResult
+        Two or more results, such as regressions, tables or intervals; a
+        mapping gives the titles of the columns. Without titles a column is
+        named by its number and response.
+    alpha : float, default 0.05
+        One minus the level of the intervals.
 
-    Raises `PlanError` for fewer than two, for what is no result with estimates, and for titles that are the same.
+    Returns
+    -------
+    Comparison
+        The estimates with their intervals; print it, or call `to_frame`.
 
+    Raises
+    ------
+    PlanError
+        There are fewer than two results, or one has no estimates.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
@@ -115,9 +185,7 @@ def compare(results: Sequence[BaseResult] | Mapping[str, BaseResult], *, alpha: 
         )
     for title, one in given.items():
         if not any(column.kind == "estimate" for column in one.columns(one._alpha(_level(one, alpha)))):
-            raise PlanError(
-                f"{title!r} is a {one.family} without a column of estimates, and cannot stand beside others"
-            )
+            raise PlanError(f"{title!r} is a {one.family} without a column of estimates and cannot be compared")
     return Comparison({clean(str(title)): one for title, one in given.items()}, alpha)
 
 
@@ -141,15 +209,21 @@ def _numbers(one: BaseResult, alpha: float) -> pd.DataFrame:
     values = dict(zip(("estimate", "ci_low", "ci_high"), (estimates, *ends), strict=False))
     names = next((column.values for column in columns if column.kind == "name"), None)
     if names is None:
-        names = view(one, level, every=True).names
+        names = table.view(one, level, every=True, columns=columns).names
     return pd.DataFrame(values, index=pd.MultiIndex.from_tuples(_told_apart(list(names))), dtype=float)
 
 
 def _said(one: BaseResult, alpha: float) -> dict[tuple[str, int], str]:
     """Each row's estimate with its interval, in the digits of its table."""
-    seen = view(one, one._alpha(_level(one, alpha)))
-    rows = enumerate(_told_apart(seen.names))
-    return {name: seen.said(row, interval=one.has_intervals) for row, name in rows}
+    level = one._alpha(_level(one, alpha))
+    seen = table.view(one, level, columns=one.columns(level))
+    at, low = seen.first("estimate"), seen.first("interval") if one.has_intervals else None
+    assert at is not None
+    found = {}
+    for cells, name in zip(seen.rows, _told_apart(seen.names), strict=True):
+        ends = "" if low is None or cells[low] == table.DASH else f" ({table.joined(cells[low], cells[low + 1])})"
+        found[name] = f"{cells[at]}{ends}"
+    return found
 
 
 def _told_apart(names: Sequence[Any]) -> list[tuple[str, int]]:

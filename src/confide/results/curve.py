@@ -23,9 +23,8 @@ from confide.results.pages.content import (
     WITHOUT_NUMBERS,
     Column,
     check_alpha,
-    level_heads,
+    folded,
     level_words,
-    short,
     thousands,
 )
 from confide.schema.formulas.design import has_columns
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-_LINE, _POINTWISE, _WHOLE = "#1f4e79", "#e7b58a", "#d1772e"
+_LINE, _POINTWISE, _WHOLE = "#0072B2", "#F3CF8C", "#D55E00"
 
 
 class Banded(Protocol):
@@ -62,9 +61,9 @@ def draw_curve(result: Banded, ax: Axes, alpha: float) -> None:
     single = len(result.features) == 1
     x = result.points[:, 0] if single else np.arange(len(result.points)) + 1.0
     (_band if result.dense else _points)(result, alpha, ax, x)
-    name = short(result.features[0], 40) if single else f"point of {short(', '.join(result.features), 40)}"
+    name = folded(result.features[0], 40) if single else f"point of {folded(', '.join(result.features), 40)}"
     ax.set_xlabel(name, **LITERAL)
-    ax.set_ylabel(short(result.response, 40), **LITERAL)
+    ax.set_ylabel(folded(result.response, 40), **LITERAL)
     thousands(ax.yaxis)
 
 
@@ -77,27 +76,19 @@ def _band(result: Banded, alpha: float, ax: Axes, x: Any) -> None:
         )
         if isfinite(result.crossings):
             for end, label in zip(
-                result.conf_int(alpha, simultaneous=True).to_numpy().T, (f"{level} whole curve", None), strict=True
+                result.conf_int(alpha, simultaneous=True).to_numpy().T, (f"{level} for the whole curve", None), strict=True
             ):
                 ax.plot(x, end, color=_WHOLE, linewidth=1.2, linestyle=(0, (4, 2)), label=label, zorder=2)
     ax.plot(x, result.estimates, color=_LINE, linewidth=2, label="estimate", zorder=3)
 
 
 def _points(result: Banded, alpha: float, ax: Axes, x: Any) -> None:
+    from confide.results.pages.plots import INK, whiskers
+
     if result.has_intervals:
         low, high = result.conf_int(alpha).to_numpy().T
-        sides = np.stack([np.maximum(result.estimates - low, 0.0), np.maximum(high - result.estimates, 0.0)])
-        ax.errorbar(
-            x,
-            result.estimates,
-            yerr=sides,
-            fmt="none",
-            ecolor=_WHOLE,
-            elinewidth=2,
-            capsize=4,
-            label=f"{level_words(alpha)} interval",
-        )
-    ax.scatter(x, result.estimates, s=30, color=_LINE, label="estimate", zorder=3)
+        whiskers(ax, x, result.estimates, low, high)
+    ax.scatter(x, result.estimates, s=30, color=INK, zorder=6)
 
 
 if TYPE_CHECKING:
@@ -331,7 +322,7 @@ class Curve(BaseResult):
         """The curve at the rows of public data: a frame or mapping that holds the features, or numbers as for `at`; NaN where one is
         missing.
 
-        Raises `NoResult` when the release holds no reply.
+        Raises `NoResult` when the release declined.
         """
         self._replied()
         if has_columns(data):
@@ -348,7 +339,7 @@ class Curve(BaseResult):
 
     def _replied(self) -> None:
         if self.status == "declined":
-            raise NoResult("the release holds no reply, so there is no curve to read; ask for a new release")
+            raise NoResult("the release declined, so there is no curve to read; ask for a new release")
 
     def _places(self, x: ArrayLike, *, missing: bool = False) -> Array:
         d = len(self.features)
@@ -414,16 +405,15 @@ class Curve(BaseResult):
         limits = self.conf_int(alpha)
         band = self.conf_int(alpha, simultaneous=True) if known else limits * nan
         hidden = self.status in WITHOUT_NUMBERS
-        low, high = level_heads(alpha)
-        whole = "hold the whole curve at once with that probability."
+        whole = "contains the whole curve with that probability."
         return (
             *(Column(name, self.points[:, j], "number") for j, name in enumerate(self.features)),
             Column("estimate", self.estimates * nan if hidden else self.estimates),
             Column("std_err", self.bse.to_numpy(), "std_err", head="std. err."),
-            Column("ci_low", limits[0].to_numpy(), "interval", head=low),
-            Column("ci_high", limits[1].to_numpy(), "interval", head=high),
-            Column("band_low", band[0].to_numpy(), "interval", head="[whole", words=whole, printed=known),
-            Column("band_high", band[1].to_numpy(), "interval", head="curve]", words=whole, printed=known),
+            Column("ci_low", limits[0].to_numpy(), "interval"),
+            Column("ci_high", limits[1].to_numpy(), "interval"),
+            Column("band_low", band[0].to_numpy(), "interval", words=whole, printed=known),
+            Column("band_high", band[1].to_numpy(), "interval", words=whole, printed=known),
             Column("privacy_share", self.privacy_share.to_numpy(), "share", head="privacy share"),
         )
 
@@ -443,12 +433,8 @@ class Curve(BaseResult):
         """How to read the picture."""
         level = level_words(alpha)
         if not self.has_intervals:
-            return "The estimate, without an interval."
+            return f"{'Line' if self.dense else 'Points'}: estimates, without intervals."
         if not self.dense:
-            return f"The estimates at the points, with bars for their {level} intervals."
-        whole = (
-            f" Dashed lines: the band that holds the whole curve at once with {level}."
-            if isfinite(self.crossings)
-            else ""
-        )
-        return f"The line is the estimate; the shaded band is its {level} interval at each point.{whole}"
+            return f"Points: estimates. Whiskers: {level} confidence intervals."
+        whole = f" Dashed lines: the {level} band for the whole curve at once." if isfinite(self.crossings) else ""
+        return f"Line: the estimate. Shaded: its {level} confidence interval at each point.{whole}"

@@ -15,7 +15,7 @@ from confide.errors import PlanError
 from confide.results.base import BaseResult, marked, noise_share
 from confide.results.inference import simulated_null, wald
 from confide.results.inference.simulated_null import JointLaw
-from confide.results.pages.content import ANSWERED, INTERCEPT, WITHOUT_NUMBERS, Column, check_alpha, level_heads, short
+from confide.results.pages.content import ANSWERED, INTERCEPT, WITHOUT_NUMBERS, Column, check_alpha
 from confide.results.pages.table import pvalue
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ else:
 Vector = NDArray[np.float64]
 
 _JOINT = (
-    "the test that every coefficient but the intercept is zero, with sampling and privacy noise; nested models are compared by such tests "
-    "(wald_test), because log-likelihoods, and with them AIC and BIC, are not published"
+    "the test that every coefficient except the intercept is zero. Compare nested models by tests of this kind (wald_test), because "
+    "log-likelihoods, AIC and BIC are not published"
 )
 
 # Rows of a covariance that are compared with columns at once.
@@ -43,28 +43,42 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Estimates(BaseResult):
-    """Estimates with their covariance, tests and intervals, and the guarantee under which they were released.
+    """Estimates with their covariance, tests, intervals and guarantee.
 
-    names (p,); estimates (p,); covariance (p, p), all NaN (and to be left out) outside the statuses "valid" and "partial"; df: degrees of
-    freedom of Student's t, one number or (p,), inf for the normal distribution; noise_variance (p,): the part of each variance that
-    sampling alone would not give, privacy noise and what is allowed for because of it; sampling_df: the degrees of freedom that
-    sampling alone would leave, one number or (p,) (None: those of df); bias (p,): a bound on what an estimate may be off beyond its
-    standard error, by which half-widths grow (None: none); joint: the distribution of tests of several at once, where a method knows
-    it. All units are those of the data. Arrays are read-only copies. Further fields are those of every result
-    (`confide.results.base`).
+    At status "partial" some estimates are as at "valid", and the others are NaN
+    with all that belongs to them. At other statuses every standard error, test
+    and interval is NaN. Estimates are shown at "imprecise". At a status without
+    numbers, such as "not_identified", `params` is NaN, and the field
+    `estimates` keeps the noisy numbers for studies of a method.
 
-    At status "partial" some estimates are answered as at "valid", and the others are NaN with all that belongs to them.
-    Outside both every standard error, test and interval is NaN. The estimates are shown at "imprecise", and at no status that says that
-    they mean nothing (`confide.results.pages.content.WITHOUT_NUMBERS`): there `params` and all that is made of it are NaN, and the field
-    `estimates` keeps what the noise gave, for studies of a method.
-    Raises `PlanError` when the parts do not fit each other. Source: statsmodels' results classes, for the names.
+    Parameters
+    ----------
+    df : float or array of float, default inf
+        Degrees of freedom of Student's t; inf for the normal distribution.
+    noise_variance : array of float
+        Part of each variance that is privacy noise, with its allowances.
+    joint : JointLaw, optional
+        Distribution of tests of several estimates at once.
+    bias : array of float, optional
+        Bound on the bias of each estimate, by which its interval is wider.
+    sampling_df : float or array of float, optional
+        Degrees of freedom without privacy noise. Left out, those of `df`.
 
+    Raises
+    ------
+    PlanError
+        The parts do not agree with each other.
+
+    Examples
+    --------
     >>> from confide.guarantees import GDP
     >>> mu = GDP(1.0, relation="add-remove")
     >>> result = Estimates(
-    ...     method="mean 1", response="age", names=("mean",), estimates=[41.5], covariance=[[0.25]], df=inf,
-    ...     noise_variance=[0.04], status="valid", reason="", flags=(), requested=mu, guarantee=mu, target="mean of age",
-    ...     intervals_for="sampling and privacy noise", release_sha256="0" * 64)
+    ...     method="mean 1", response="age", names=("mean",),
+    ...     estimates=[41.5], covariance=[[0.25]], df=inf,
+    ...     noise_variance=[0.04], requested=mu, guarantee=mu,
+    ...     target="mean of age", intervals_for="sampling and privacy noise",
+    ...     release_sha256="0" * 64)
     >>> result.bse.tolist(), result.privacy_share.round(2).tolist()
     ([0.5], [0.16])
     >>> result.conf_int().round(2).loc["mean"].tolist()
@@ -118,7 +132,7 @@ class Estimates(BaseResult):
 
     @property
     def tvalues(self) -> pd.Series[float]:
-        """Estimates over their standard errors, each moved towards zero by the bound on its bias."""
+        """Estimates over their standard errors, each moved toward zero by the bound on its bias."""
         return self._series(self._tvalues)
 
     @property
@@ -128,7 +142,7 @@ class Estimates(BaseResult):
 
     @property
     def privacy_share(self) -> pd.Series[float]:
-        """The part of each squared half-width, at 95 %, that sampling alone would not give, in [0, 1] (`confide.results.base`).
+        """The part of each squared 95% margin of error that is privacy noise, in [0, 1] (`confide.results.base`).
 
         NaN where there is no interval.
         """
@@ -136,7 +150,7 @@ class Estimates(BaseResult):
 
     @property
     def normal(self) -> bool:
-        """Whether intervals are those of the normal distribution: every df is infinite."""
+        """Whether intervals use the normal distribution: every df is infinite."""
         return bool(np.isposinf(self.df).all())
 
     @property
@@ -162,10 +176,10 @@ class Estimates(BaseResult):
     def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
         """Joint test of linear restrictions: F with (rank, df) degrees of freedom; NaN outside status "valid".
 
-        r_matrix: a matrix (q, p) or one row (p,), tested against r_value (zero when left out), or the pair (matrix, value); or text such
-        as "age = 0, educ = 0" or "age = 2*educ + 1"; or a list of names, which are tested to be zero together. Redundant
-        restrictions count once. Raises `PlanError` for unknown names, wrong shapes and restrictions that contradict.
-        Several restrictions are referred to `joint` where a method gives it (`confide.results.inference.simulated_null`). Source: Greene,
+        r_matrix: a matrix (q, p) or one row (p,), tested against r_value, by default zero; or the pair (matrix, value). It may be text,
+        such as "age = 0, educ = 0" or "age = 2*educ + 1"; or a list of names, which are jointly tested to be zero. Redundant restrictions
+        count once. Raises `PlanError` for unknown names, wrong shapes and contradicting restrictions.
+        Several restrictions are referred to `joint` if a method gives it (`confide.results.inference.simulated_null`). Source: Greene,
         Econometric Analysis, 5.4.
         """
         matrix, value = wald.restrictions(self.names, r_matrix, r_value)
@@ -180,16 +194,18 @@ class Estimates(BaseResult):
     # --- what is shown -----------------------------------------------------------------------------------------------
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """estimate, se, t, p, low, high, privacy_share; one row for each name. z in place of t where the distribution is normal."""
-        letter, limits, (low, high) = "z" if self.normal else "t", self.conf_int(alpha), level_heads(alpha)
+        """One row for each name; the letter of the statistic is z where the distribution is normal."""
+        letter, limits = "z" if self.normal else "t", self.conf_int(alpha)
+        df = np.where(np.isnan(self._bse), nan, np.broadcast_to(np.asarray(self.df, dtype=np.float64), len(self.names)))
         return (
             Column("term", self.names, "name"),
             Column("estimate", self._readable, head="estimate"),
             Column("std_err", self._bse, "std_err", head="std. err."),
             Column("statistic", self._tvalues, "statistic", head=letter),
+            Column("df", df, "number", printed=False),
             Column("p_value", self.pvalues.to_numpy(), "p", head="p"),
-            Column("ci_low", limits[0].to_numpy(), "interval", head=low),
-            Column("ci_high", limits[1].to_numpy(), "interval", head=high),
+            Column("ci_low", limits[0].to_numpy(), "interval"),
+            Column("ci_high", limits[1].to_numpy(), "interval"),
             Column("privacy_share", self.privacy_share.to_numpy(), "share", head="privacy share"),
         )
 
@@ -231,11 +247,13 @@ class Estimates(BaseResult):
         }
 
     @property
-    def unit(self) -> str:
-        """What estimates are counted in: the response's units, or those of a family whose coefficients have others."""
-        # log-odds and the like have no unit of the response; its name is in the title
-        own = "" if self._per.startswith(" of ") else f" of {short(self.response)}"
-        return f" in units{own}{self._per}" if self.response else ""
+    def axis(self) -> str:
+        """Differences of what is modeled, where there is an intercept; else coefficients in its units."""
+        if self._per.startswith(" of "):
+            return f"difference in {self._per.removeprefix(' of the ').removesuffix(' per unit of the column')}"
+        if self._per and self.response and INTERCEPT in self.names:
+            return f"difference in {self.response}"
+        return f"coefficient, in units of {self.response}" if self._per and self.response else super().axis
 
     # --- inside ------------------------------------------------------------------------------------------------------
 

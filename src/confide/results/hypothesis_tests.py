@@ -1,12 +1,12 @@
-"""Tests of hypotheses: statistic, degrees of freedom, p-value, and where there is one the estimate behind it with its interval.
+"""Tests of hypotheses: the statistic, its degrees of freedom, the p-value, and the estimate with its interval if there is one.
 
-Groups that the noisy counts do not tell from empty: a test leaves them out, its title names them, and it is of the others.
-
-Counts decide, and no value: a declared level without records, or with too few for any budget, costs a test of the others nothing.
+A test excludes groups whose DP count is not distinguishable from zero. Its title names them, and it compares the others. Counts decide,
+not values: a declared level without records costs a test of the other levels nothing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
@@ -18,7 +18,8 @@ from confide._arrays import Array
 from confide._helpers import later
 from confide.errors import PlanError
 from confide.results.base import BaseResult, marked, noise_share
-from confide.results.pages.content import Column, check_alpha, level_heads
+from confide.results.pages.content import Column, check_alpha
+from confide.results.pages.table import DASH
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,16 +27,26 @@ else:
     pd = later("pandas")
 
 
-# Tests that are known by their statistic.
+# Tests that are known by their statistic, and how it is printed.
 _KINDS = {"t": "t test", "F": "F test", "chi-square": "Chi-square test"}
+_LETTERS = {"chi-square": "chi2"}
+# Null distributions, as they are printed after the p-value; the chi-square and the normal distribution are not named.
+_NULLS = (
+    (re.compile(r"simulated, ([\d,]+ \w+).*"), r"null distribution simulated, \1"),
+    (re.compile("the interval, inverted"), "p-value from the interval"),
+    (re.compile("exact: binomial and noise"), "exact: binomial and privacy noise"),
+    (re.compile("chi-square|normal|none"), ""),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class HypothesisTests(BaseResult):
-    """One row for each test. names; statistics; df: degrees of freedom, NaN where the statistic has none; pvalues: NaN at status
-    "imprecise"; null: where p-values come from ("chi-square", "simulated", "normal", "exact"); estimates and `limits(alpha)`, their
-    interval, where a test is about a number; alone: how wide 95 % intervals would be by sampling alone, where that is known; statistic:
-    what the statistic is called.
+    """One row for each test.
+
+    names; statistics; df: degrees of freedom, NaN if the statistic has none; pvalues: NaN at status "imprecise". null: the source of
+    p-values ("chi-square", "simulated", "normal", "exact"). estimates and `limits(alpha)`: the tested estimate and its interval, if any;
+    alone: widths of 95% intervals without privacy noise. statistic: its name; compared: at a level, the printed rows, such as means of
+    groups.
     """
 
     names: tuple[str, ...]
@@ -47,11 +58,12 @@ class HypothesisTests(BaseResult):
     limits: Callable[[float], tuple[Array, Array]] | None = None
     alone: Array | None = None
     statistic: str = "statistic"
+    compared: Callable[[float], Sequence[Column]] | None = None
 
     family: ClassVar[str] = "test"
     rows_are: ClassVar[str] = "test"
     rows_called: ClassVar[str] = "tests"
-    reading: ClassVar[str] = "population"
+    inference: ClassVar[str] = "population"
 
     def __post_init__(self) -> None:
         for field in ("statistics", "df", "pvalues"):
@@ -68,9 +80,9 @@ class HypothesisTests(BaseResult):
         return self.heading or f"{_KINDS.get(self.statistic, 'Test')} of {self.response}"
 
     @property
-    def unit(self) -> str:
-        """Nothing: what is estimated stands in the name of the test, and a formula is no unit."""
-        return ""
+    def axis(self) -> str:
+        """No unit: the name of the test has the estimand."""
+        return "estimate"
 
     @property
     def pvalue(self) -> float:
@@ -100,25 +112,55 @@ class HypothesisTests(BaseResult):
         return (("Null distribution", self.null),)
 
     def columns(self, alpha: float) -> Sequence[Column]:
-        """Name, estimate with its interval where there is one, statistic, degrees of freedom, p."""
-        found = [Column("term", self.names, "name")]
-        if self.estimates is not None and self.limits is not None:
-            (low, high), heads = self.limits(alpha), level_heads(alpha)
-            found += [
-                Column("estimate", self.estimates, head="estimate"),
-                Column("ci_low", low, "interval", head=heads[0]),
-                Column("ci_high", high, "interval", head=heads[1]),
-            ]
+        """Name, estimate if there is one, statistic, degrees of freedom, p-value, interval of the estimate."""
+        estimated = self.estimates is not None and self.limits is not None
+        low, high = self.limits(alpha) if self.limits is not None else (self.df, self.df)
         return (
-            *found,
-            Column("statistic", self.statistics, "statistic", head=self.statistic),
+            Column("term", self.names, "name"),
+            *((Column("estimate", self.estimates),) if self.estimates is not None and estimated else ()),
+            Column("statistic", self.statistics, "statistic", head=_LETTERS.get(self.statistic, self.statistic)),
             Column("df", self.df, "number", head="df"),
             Column("p_value", self.pvalues, "p", head="p"),
+            *((Column("ci_low", low, "interval"), Column("ci_high", high, "interval")) if estimated else ()),
         )
+
+    def printed(self, alpha: float) -> Sequence[Column]:
+        """What the test compares; else the tested estimate, or the test itself."""
+        if self.compared is not None:
+            return self.compared(alpha)
+        own = self.columns(alpha)
+        return [one for one in own if one.kind in ("name", "estimate", "interval")] if self._one else own
+
+    @property
+    def _one(self) -> bool:
+        """Whether it is one test of a number, whose statistic is printed below the rows."""
+        return len(self.names) == 1 and self.estimates is not None and self.limits is not None
+
+    def line(self, alpha: float) -> str:
+        """The statistic with its degrees of freedom and p-value, such as "t = -14.75, p < 0.001"."""
+        if self.compared is None and not self._one:
+            return ""
+        source = next(
+            (re.sub(pattern, words, self.null) for pattern, words in _NULLS if pattern.fullmatch(self.null)), self.null
+        )
+        letter = _LETTERS.get(self.statistic, self.statistic)
+        return line_of(letter, self.df[:1], float(self.statistics[0]), self.pvalue) + (f" ({source})" if source else "")
 
     def more(self, alpha: float) -> Mapping[str, Any]:
         """What the statistic is, and where the p-value comes from."""
         return {"statistic_name": self.statistic, "null": self.null}
+
+
+def line_of(letter: str, df: Sequence[float] | Array, statistic: float, pvalue: float) -> str:
+    """A test in one line.
+
+    >>> line_of("chi2", [3.0], 2.3149, 0.5113), line_of("t", [nan], -14.75, 1e-9)
+    ('chi2(3) = 2.31, p = 0.511', 't = -14.75, p < 0.001')
+    """
+    known = [f"{one:,.4g}" if one < 1e4 else f"{one:,.0f}" for one in df if not np.isnan(one)]
+    found = DASH if np.isnan(statistic) else f"{statistic:,.2f}"
+    p = f"= {DASH}" if np.isnan(pvalue) else "< 0.001" if pvalue < 0.001 else f"= {pvalue:.3f}"
+    return f"{letter}{'(' + ', '.join(known) + ')' if known else ''} = {found}, p {p}"
 
 
 def holm(pvalues: Array) -> Array:
@@ -134,7 +176,7 @@ def holm(pvalues: Array) -> Array:
     return found
 
 
-#: Standard deviations of the noise of its number of records above which a group is told from empty.
+#: A group counts as not empty if its DP count is above so many standard deviations of its noise.
 LOST = 3.0
 
 
@@ -148,15 +190,15 @@ def without(lost: Sequence[str]) -> str:
 
 
 def left_out(lost: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """The line above the table that says why."""
-    said = f"{', '.join(lost)}: the number of records is below three standard deviations of its privacy noise"
-    return (("Left out", said),) if lost else ()
+    """The fact that says why groups are excluded."""
+    said = f"{', '.join(lost)}: n is below three standard deviations of its privacy noise"
+    return (("Excluded", said),) if lost else ()
 
 
 def too_few(lost: Sequence[str]) -> str:
     """Why there is no test: fewer than two groups are left."""
     named = ", ".join(lost) if lost else "the records"
     return (
-        f"the noisy counts do not tell from empty: {named}; what is left is nothing to compare, so ask about groups that have records, or "
-        "for a larger budget where these have some"
+        f"DP counts that are not distinguishable from zero: {named}. Fewer than two groups remain, so compare groups that have records, or "
+        "use a larger budget"
     )

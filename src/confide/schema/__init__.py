@@ -1,4 +1,4 @@
-"""What is public about the data: columns, bounds, levels, grid, provenance; formulas over them."""
+"""Schemas: columns, bounds, levels, grid, provenance; formulas over them."""
 
 from __future__ import annotations
 

@@ -68,12 +68,12 @@ def check_clusters(cluster: Any, unit: Unit | str, rows: int, columns: Mapping[s
         )
     if cluster.column in columns or (isinstance(unit, Unit) and unit.column == cluster.column):
         raise SchemaError(
-            f"{cluster.column!r} is the id column of the clusters and another column too; ids are never analysed, and clusters that are "
+            f"{cluster.column!r} is the id column of the clusters and another column too; ids are never analyzed, and clusters that are "
             "the units need no entry: intervals count units as independent"
         )
     if not isinstance(unit, Unit) and (unit != "record" or rows != 1):
         raise SchemaError(
-            f"clusters are of records, or of the units of an id column, got unit={unit!r} with {rows} rows, which nothing enforces; write "
+            f"clusters are of records, or of the units of an id column; got unit={unit!r} with {rows} rows, which nothing enforces; write "
             f"unit=cf.Unit({unit!r}) with the id column of the data, or unit='record'"
         )
 

@@ -1,8 +1,9 @@
-"""Practice records as a schema reads them: what a method's non-private `reference` is computed from.
+"""Test data as a schema reads them: what a method's non-private `reference` is computed from.
 
-Values are clipped to their public bounds and rounded to their grid, missing ones follow the rule of their column, and derived terms and
-indicators are those of the design: the same codes that a release is made from, so that a reference and a release ask the same records the
-same question. For practice records alone: nothing here is private, and no release ever holds it.
+Values are clipped to their public bounds and rounded to their grid, missing ones follow the rule of their column, and
+derived terms and indicators come from the model matrix. These are the same codes that a release is made from, so a
+reference and a release analyze the same records in the same way. Nothing here is private, so it is for test data
+alone, and no release ever holds it.
 """
 
 from __future__ import annotations
@@ -29,14 +30,24 @@ else:
 
 @dataclass(frozen=True, eq=False)
 class CodedFrame:
-    """A frame of practice records, read by a schema: codes (rows,) of each column that the frame has, -1 where the record is dropped.
+    """Test data as a schema reads them: the codes of each column.
 
+    Parameters
+    ----------
+    schema : Schema
+        The schema.
+    codes : mapping of str to array
+        Codes of each column that the frame has, shape (rows,); -1 where the
+        record is dropped.
+
+    Examples
+    --------
     >>> from confide.schema import Categorical, Numeric
     >>> schema = Schema({"x": Numeric(0, 4, steps=5), "y": Numeric(0, 9, on_missing=0.0), "k": Categorical(["a", "b"])})
     >>> practice = CodedFrame.of({"x": [1.0, 7.0, None], "y": [3.0, None, 5.0], "k": ["b", "a", "b"]}, schema)
     >>> practice["x"].tolist()[:2], practice["y"].round(3).tolist(), practice["k"].tolist()
     ([1.0, 4.0], [3.0, 0.0, 5.0], ['b', 'a', 'b'])
-    >>> rows, response = practice.rows(Design.of("y ~ x + k", schema))
+    >>> rows, response = practice.rows(ModelMatrix.of("y ~ x + k", schema))
     >>> rows.tolist(), response.round(3).tolist()
     ([[1.0, 1.0, 1.0], [1.0, 4.0, 0.0]], [3.0, 0.0])
     """
@@ -46,9 +57,25 @@ class CodedFrame:
 
     @classmethod
     def of(cls, frame: Any, schema: Schema) -> CodedFrame:
-        """The records of a DataFrame or a mapping of arrays; columns that the schema does not know are left out.
+        """Code the records of a frame.
 
-        Raises `PlanError` for a frame of another kind, or one whose columns hold no numbers where the schema says so.
+        Parameters
+        ----------
+        frame : DataFrame or mapping of arrays
+            The records. Columns that the schema does not know are ignored.
+        schema : Schema
+            The schema.
+
+        Returns
+        -------
+        CodedFrame
+            The coded records.
+
+        Raises
+        ------
+        PlanError
+            The frame is of another kind, or a column has no numbers where the
+            schema says so.
         """
         if not isinstance(schema, Schema):
             raise PlanError(
@@ -60,10 +87,10 @@ class CodedFrame:
 
     @staticmethod
     def checked(frame: Any) -> CodedFrame:
-        """`frame`, which must be practice records that a schema has read; `PlanError` for anything else."""
+        """`frame`, which must be test data that a schema has read; `PlanError` for anything else."""
         if not isinstance(frame, CodedFrame):
             raise PlanError(
-                f"reference takes practice records as a schema reads them, got {type(frame).__name__}; write "
+                f"reference takes test data as a schema reads them, got {type(frame).__name__}; write "
                 "method.reference(confide.schema.CodedFrame.of(frame, schema))"
             )
         return frame
@@ -77,7 +104,7 @@ class CodedFrame:
 
     def _coded(self, name: str) -> Array:
         if name not in self.codes:
-            raise PlanError(f"the practice records have no column {name!r}; they have: {', '.join(self.codes)}")
+            raise PlanError(f"the test data have no column {name!r}; they have: {', '.join(self.codes)}")
         return self.codes[name]
 
     def where(self, condition: str | None) -> CodedFrame:

@@ -11,7 +11,7 @@ formula, one IEEE operation per step, in this order:
 
 Codes are float64 arrays that hold exact integers; -1 stands for "missing, drop the record".
 
-Columns of labels from a public list.
+`Categorical` holds columns of labels from a public list.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LARGEST = 1e300
 
 @dataclass(frozen=True)
 class Grid:
-    """A bounded column on an even grid: what `Numeric` and `Integer` share. `typical` serves forecasts and touches no code."""
+    """A bounded column on an even grid, which `Numeric` and `Integer` share. `typical` serves forecasts and touches no code."""
 
     low: float
     high: float
@@ -132,7 +132,7 @@ class Grid:
         if not whole or not 2 <= steps <= MAX_STEPS:
             raise SchemaError(
                 f"{self._name}: steps must be a whole number from 2 to {MAX_STEPS}, got {steps!r}; "
-                "leave it out for 1048576, or write cf.Numeric(0, 100, steps=101)"
+                "leave it out for 2**20, or write cf.Numeric(0, 100, steps=101)"
             )
         return int(steps)
 
@@ -160,11 +160,23 @@ class Grid:
         return float(self._on_grid(np.array([value], dtype=np.float64), None)[0])
 
     def code(self, values: ArrayLike, out: Codes | None = None) -> Codes:
-        """Grid codes of values in the column's unit: clipped to the bounds, rounded to the grid, missing by the rule.
+        """Give the grid codes of values in the column's unit.
 
-        `values` is an array of numbers of any shape; `out` may be a float64 array of that shape, `values` itself
-        included. Returns float64 codes, exact integers from 0 to steps - 1; -1 marks a missing value under "drop".
-        Never raises on the values of a numeric array.
+        Values are clipped to the bounds and rounded to the grid. Missing values
+        follow the column's rule. No value of a numeric array raises.
+
+        Parameters
+        ----------
+        values : array of float
+            Numbers, of any shape.
+        out : array of float64, optional
+            Where to write; of the same shape, `values` itself included.
+
+        Returns
+        -------
+        array of float64
+            Exact integers from 0 to steps - 1; -1 marks a missing value under
+            "drop".
         """
         x = np.asarray(values, dtype=np.float64)
         known = np.isfinite(x)
@@ -188,7 +200,19 @@ class Grid:
         return codes
 
     def decode(self, codes: ArrayLike) -> NDArray[np.float64]:
-        """The values that codes stand for, in the column's unit: low + c/s, at most high; NaN where the code is -1."""
+        """Give the values that codes stand for, in the column's unit: low + c/s,
+        at most high.
+
+        Parameters
+        ----------
+        codes : array of float
+            Codes.
+
+        Returns
+        -------
+        array of float64
+            Values; NaN where the code is -1.
+        """
         c = np.asarray(codes, dtype=np.float64)
         return np.asarray(np.where(c < 0, np.nan, self.decode_into(c, np.empty(c.shape, dtype=np.float64))))
 
@@ -200,13 +224,31 @@ class Grid:
         return np.minimum(out, self.high, out=out)
 
     def outside(self, values: ArrayLike) -> NDArray[np.bool_]:
-        """Where a value that is not missing lies outside the bounds, so that `code` clips it: same shape, boolean."""
+        """Tell where a value lies outside the bounds, so that `code` clips it.
+
+        Parameters
+        ----------
+        values : array of float
+            Numbers, of any shape.
+
+        Returns
+        -------
+        array of bool
+            Of the same shape; False where a value is missing.
+        """
         x = np.asarray(values, dtype=np.float64)
         with np.errstate(all="ignore"):
             return np.asarray(((x < self.low) | (x > self.high)) & np.isfinite(x))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form with floats as `float.hex`, the double `scale` included; `typical` only where it was given."""
+        """Give the column as JSON types, with floats as `float.hex` texts and the
+        double `scale` included.
+
+        Returns
+        -------
+        dict
+            What `from_dict` reads back; `typical` only where it was given.
+        """
         rule = self.on_missing if isinstance(self.on_missing, str) else self.on_missing.hex()
         facts = {
             "kind": self.kind,
@@ -224,7 +266,7 @@ class Grid:
         if data.get("scale", self.scale.hex()) != self.scale.hex():
             raise SchemaError(
                 f"{self._name}: the stored scale {data['scale']!r} is not the one of its bounds, {self.scale.hex()!r}; "
-                "the description is damaged, write it anew with to_dict()"
+                "the description is damaged, write it again with to_dict()"
             )
 
 
@@ -243,13 +285,34 @@ _WORDS = {True: ("True", "true", "TRUE", "1"), False: ("False", "false", "FALSE"
 
 @dataclass(frozen=True, init=False)
 class Categorical:
-    """A column of labels from a public list; the first level is the base of treatment coding.
+    """A column of labels from a public list.
 
-    A label that is not in `levels` is missing. `on_missing` is "drop" (the record) or one of the levels. Levels are
-    text; whole numbers and booleans given as levels stand for their text. `typical={"N": 0.7, "S": 0.3}`: about these shares of the
-    records have each level, from public knowledge; they serve forecasts alone. Raises `SchemaError` for fewer than two levels, repeated
-    or empty ones, and shares that do not fit them.
+    The first level is the reference level of treatment coding. A label that is
+    not in `levels` is missing.
 
+    Parameters
+    ----------
+    levels : sequence of str
+        At least two different labels. Whole numbers and booleans stand for
+        their text.
+    on_missing : str, default "drop"
+        "drop" excludes the record; one of the levels stands for a missing
+        value.
+    provenance : Provenance, optional
+        Where the levels come from, such as ``Provenance("public",
+        "codebook")``.
+    typical : mapping of str to float, optional
+        About which share of the records has each level, such as ``{"N": 0.7,
+        "S": 0.3}``, from public knowledge. Only forecasts use it.
+
+    Raises
+    ------
+    SchemaError
+        Fewer than two levels, repeated or empty ones, or shares that do not fit
+        them.
+
+    Examples
+    --------
     >>> Categorical(["N", "S"]).code_labels(["S", "N", "W", None]).tolist()
     [1.0, 0.0, -1.0, -1.0]
     """
@@ -291,6 +354,8 @@ class Categorical:
     def steps(self) -> int:
         """The number of levels; codes run from 0 to steps - 1.
 
+        Examples
+        --------
         >>> Categorical(["a", "b", "c"]).steps
         3
         """
@@ -298,8 +363,11 @@ class Categorical:
 
     @cached_property
     def missing_code(self) -> float:
-        """The code of a missing label: -1 under "drop", else the position of the level that stands for it.
+        """The code of a missing label: -1 under "drop", else the position of the
+        level that stands for it.
 
+        Examples
+        --------
         >>> Categorical(["a", "b"], on_missing="b").missing_code
         1.0
         """
@@ -317,11 +385,24 @@ class Categorical:
         return {number: position for number, position in reversed(known) if number is not None}
 
     def index_of(self, label: object) -> int:
-        """The position of a label among the levels, -1 when it is missing or not among them.
+        """Give the position of a label among the levels.
 
-        Text means the level of exactly that text, else the level of the same number; a number means the level of that
-        number; True means "True", "true", "TRUE" or "1", False likewise.
+        Text means the level of exactly that text, else the level of the same
+        number. A number means the level of that number. True means "True",
+        "true", "TRUE" or "1", and False likewise.
 
+        Parameters
+        ----------
+        label : object
+            Text, number, boolean or None.
+
+        Returns
+        -------
+        int
+            The position; -1 if the label is missing or not among the levels.
+
+        Examples
+        --------
         >>> column = Categorical(["0", "1"])
         >>> column.index_of(1.0), column.index_of(True), column.index_of("01"), column.index_of("x"), column.index_of(None)
         (1, 1, 1, -1, -1)
@@ -334,10 +415,23 @@ class Categorical:
         return -1 if number is None else self._numbers.get(number, -1)
 
     def code_indices(self, indices: ArrayLike, out: Codes | None = None) -> Codes:
-        """Codes of positions among the levels (any shape); a position below 0, too high, or not whole is missing.
+        """Give the codes of positions among the levels.
 
-        `out` may be a float64 array of that shape, `indices` itself included.
+        Parameters
+        ----------
+        indices : array of float
+            Positions, of any shape. One below 0, too high or not whole is
+            missing.
+        out : array of float64, optional
+            Where to write; of the same shape, `indices` itself included.
 
+        Returns
+        -------
+        array of float64
+            Codes; -1 marks a missing value under "drop".
+
+        Examples
+        --------
         >>> Categorical(["a", "b"]).code_indices([1, 0, -1, 7]).tolist()
         [1.0, 0.0, -1.0, -1.0]
         """
@@ -351,24 +445,64 @@ class Categorical:
         return codes
 
     def code(self, values: ArrayLike, out: Codes | None = None) -> Codes:
-        """The same as `code_indices`: every column has a `code` that takes a float64 array.
+        """Do the same as `code_indices`, because every column has a method `code`.
 
+        Parameters
+        ----------
+        values : array of float
+            Positions among the levels.
+        out : array of float64, optional
+            Where to write.
+
+        Returns
+        -------
+        array of float64
+            Codes.
+
+        Examples
+        --------
         >>> Categorical(["a", "b"]).code([1.0, float("nan")]).tolist()
         [1.0, -1.0]
         """
         return self.code_indices(values, out)
 
     def code_labels(self, labels: Iterable[object], out: Codes | None = None) -> Codes:
-        """Codes of labels, shape (rows,), each read as `index_of` reads it.
+        """Give the codes of labels, each read as `index_of` reads it.
 
+        Parameters
+        ----------
+        labels : iterable
+            Labels.
+        out : array of float64, optional
+            Where to write.
+
+        Returns
+        -------
+        array of float64
+            Codes, shape (rows,).
+
+        Examples
+        --------
         >>> Categorical(["a", "b"], on_missing="a").code_labels(["b", "z"]).tolist()
         [1.0, 0.0]
         """
         return self.code_indices(self.indices(labels), out)
 
     def indices(self, labels: Iterable[object]) -> NDArray[np.float64]:
-        """Positions of labels among the levels, shape (rows,); -1 where `index_of` gives -1, whatever `on_missing` is.
+        """Give the positions of labels among the levels, whatever `on_missing` is.
 
+        Parameters
+        ----------
+        labels : iterable
+            Labels.
+
+        Returns
+        -------
+        array of float64
+            Positions, shape (rows,); -1 where `index_of` gives -1.
+
+        Examples
+        --------
         >>> Categorical(["a", "b"], on_missing="a").indices(["b", "z"]).tolist()
         [1.0, -1.0]
         """
@@ -385,8 +519,20 @@ class Categorical:
         return np.array(found, dtype=np.float64)
 
     def decode(self, codes: ArrayLike) -> NDArray[Any]:
-        """The labels that codes stand for, as an array of objects; None where the code is -1.
+        """Give the labels that codes stand for.
 
+        Parameters
+        ----------
+        codes : array of float
+            Codes.
+
+        Returns
+        -------
+        array of object
+            Labels; None where the code is -1.
+
+        Examples
+        --------
         >>> Categorical(["a", "b"]).decode([1, 0, -1]).tolist()
         ['b', 'a', None]
         """
@@ -394,8 +540,15 @@ class Categorical:
         return np.array([*self.levels, None], dtype=object)[np.where(c < 0, self.steps, c)]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form; `typical` only where it was given.
+        """Give the column as JSON types; `typical` only where it was given.
 
+        Returns
+        -------
+        dict
+            What `from_dict` reads back.
+
+        Examples
+        --------
         >>> Categorical(["a", "b"]).to_dict()["levels"]
         ['a', 'b']
         """
@@ -409,8 +562,25 @@ class Categorical:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Categorical:
-        """The inverse of `to_dict`; `SchemaError` when it is damaged.
+        """Read what `to_dict` wrote.
 
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` gave.
+
+        Returns
+        -------
+        Categorical
+            The column.
+
+        Raises
+        ------
+        SchemaError
+            The mapping is damaged.
+
+        Examples
+        --------
         >>> Categorical.from_dict(Categorical(["a", "b"]).to_dict()).levels
         ('a', 'b')
         """
@@ -482,13 +652,35 @@ _EXACT = 2**53
 
 @dataclass(frozen=True)
 class Numeric(Grid):
-    """A column of real numbers with public bounds, coded on an even grid of `steps` points from `low` to `high`.
+    """A column of real numbers with public bounds.
 
-    Values outside the bounds count as the nearest bound. `on_missing` is "drop" (the record), "midpoint", or a number
-    within the bounds. `typical=(5e3, 9e4)`: about 95 % of the values lie there, from public knowledge; it makes forecasts sharper and
-    touches no record (`Typical`). Raises `SchemaError` unless low < high, both at most 1e300 in size, 2 <= steps <= 2^22, and a typical
-    spread lies within the bounds.
+    Values are coded on an even grid from `low` to `high`. Values outside the
+    bounds are clipped to the nearest bound.
 
+    Parameters
+    ----------
+    low, high : float
+        Public bounds, low below high, both at most 1e300 in size.
+    steps : int, default 2**20
+        Number of grid points, from 2 to 2**22.
+    on_missing : str or float, default "drop"
+        "drop" excludes the record; "midpoint" or a number within the bounds
+        stands for a missing value.
+    provenance : Provenance, optional
+        Where the bounds come from, such as ``Provenance("public",
+        "questionnaire")``.
+    typical : (float, float) or Typical, optional
+        Where about 95% of the values lie, such as ``(5e3, 9e4)``, from public
+        knowledge. It makes forecasts sharper and touches no record.
+
+    Raises
+    ------
+    SchemaError
+        Bounds, steps or the missing value are not allowed, or `typical` is not
+        within the bounds.
+
+    Examples
+    --------
     >>> column = Numeric(0, 1, steps=11, on_missing=0.2)
     >>> column.code([0.31, -4, 7, float("nan")]).tolist(), column.decode([10]).tolist(), column.scale
     ([3.0, 0.0, 10.0, 2.0], [1.0], 10.0)
@@ -498,8 +690,25 @@ class Numeric(Grid):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Numeric:
-        """The inverse of `to_dict`, to the bit; `SchemaError` when it is damaged.
+        """Read what `to_dict` wrote, to the bit.
 
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` gave.
+
+        Returns
+        -------
+        Numeric
+            The column.
+
+        Raises
+        ------
+        SchemaError
+            The mapping is damaged.
+
+        Examples
+        --------
         >>> column = Numeric(0.1, 0.7, on_missing=0.3)
         >>> Numeric.from_dict(column.to_dict()) == column
         True
@@ -512,11 +721,33 @@ class Numeric(Grid):
 
 @dataclass(frozen=True)
 class Integer(Grid):
-    """A column of whole numbers with public bounds; its grid is the integers from `low` to `high`, both included.
+    """A column of whole numbers with public bounds.
 
-    Values that are not whole are rounded (a half to the even code, counted from `low`); at most 2^22 different values.
-    `on_missing` and `typical` as for `Numeric`. Raises `SchemaError` for bounds that are not whole or too far apart.
+    Its grid is the integers from `low` to `high`, both included. Values that
+    are not whole are rounded, a half to the even code, counted from `low`.
 
+    Parameters
+    ----------
+    low, high : int
+        Public bounds, for at most 2**22 different values.
+    on_missing : str or int, default "drop"
+        "drop" excludes the record; "midpoint" or a number within the bounds
+        stands for a missing value.
+    provenance : Provenance, optional
+        Where the bounds come from, such as ``Provenance("public",
+        "questionnaire")``.
+    typical : (float, float) or Typical, optional
+        Where about 95% of the values lie, from public knowledge. It makes
+        forecasts sharper and touches no record.
+
+    Raises
+    ------
+    SchemaError
+        The bounds are not whole or too far apart, or `typical` is not within
+        them.
+
+    Examples
+    --------
     >>> Integer(0, 5).code([2.0, 2.7, 9, float("inf")]).tolist(), Integer(0, 5).steps
     ([2.0, 3.0, 5.0, -1.0], 6)
     """
@@ -543,8 +774,25 @@ class Integer(Grid):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Integer:
-        """The inverse of `to_dict`; `SchemaError` when it is damaged.
+        """Read what `to_dict` wrote.
 
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` gave.
+
+        Returns
+        -------
+        Integer
+            The column.
+
+        Raises
+        ------
+        SchemaError
+            The mapping is damaged.
+
+        Examples
+        --------
         >>> Integer.from_dict(Integer(0, 5).to_dict()) == Integer(0, 5)
         True
         """
@@ -577,7 +825,7 @@ def column_from_dict(data: Any) -> Column:
         return kinds[kind].from_dict(data)
     except KeyError as error:
         raise SchemaError(
-            f"the description of a {kind} column lacks the entry {error}; write it anew with to_dict()"
+            f"the description of a {kind} column lacks the entry {error}; write it again with to_dict()"
         ) from None
 
 

@@ -1,7 +1,7 @@
 """A first schema from metadata alone: names and types of columns, with the bounds left to fill in.
 
 Nothing here looks at a value. In particular the statistics in a Parquet file (smallest and largest value of each row
-group) and the categories of a pandas or Arrow dictionary column come from the records, and bounds or levels made from
+group) and the categories of a pandas or Arrow dictionary column come from the records. Bounds or levels made from
 them would not be private.
 """
 

@@ -1,4 +1,4 @@
-"""The schema: everything that is public about a data set before it is analysed."""
+"""The schema: everything that is public about a dataset before it is analyzed."""
 
 from __future__ import annotations
 
@@ -42,19 +42,42 @@ _EXAMPLE = 'write cf.Schema({"age": cf.Numeric(0, 100), "region": cf.Categorical
 
 
 class Schema:
-    """Ordered columns with their public facts, and how many rows one protected unit may have.
+    """Public description of the data: columns, privacy unit, survey design.
 
-    columns: name -> `Numeric`, `Integer` or `Categorical` (or a mapping with the entries of a TOML table);
-    unit: whom a release protects: `Unit("person_id")`, one value of an id column with all its rows, which is enforced; the name "record"
-    when each row is another's; or another name, which is declared and not enforced, with rows_per_unit: the largest number of rows that
-    one of them (a person, a household) contributes, at least 1. dataset: the name under which a ledger charges these records. cluster:
-    `Clusters("school", size=30)`, groups of units whose members are alike, which intervals take as independent; None for none. design:
-    `SurveyDesign(weight="w", psu="village", size=10)`, the weights, strata and PSUs of a survey; PSUs of an id column are its clusters.
+    A schema holds nothing that was read from the records. It is a value: equal
+    to another with the same facts, hashable, never changed.
 
-    Schemas are values: equal when their facts are, hashable, never changed. Raises `SchemaError` for no columns, a name
-    that is not text, two names that are one under NFKC, a wrong number of rows per unit, or an id column that is also a column of the
-    schema.
+    Parameters
+    ----------
+    columns : mapping of str to Numeric, Integer or Categorical
+        Columns with their bounds or levels, in order. A column may also be a
+        mapping with the entries of a TOML table.
+    rows_per_unit : int, optional
+        Largest number of rows of one unit, at least 1, if the unit is declared
+        and not enforced.
+    unit : Unit or str, default "record"
+        What is protected. ``Unit("person_id")`` protects all rows of one id and
+        is enforced; ``"record"`` protects each row. Another name, such as
+        ``"household"``, is declared and not enforced, and needs
+        `rows_per_unit`.
+    dataset : str, optional
+        Name under which a ledger charges these records.
+    cluster : Clusters, optional
+        Groups of units whose members are alike and that intervals treat as
+        independent, such as ``Clusters("school", size=30)``.
+    design : SurveyDesign, optional
+        Weights, strata and PSUs of a survey. PSUs of an id column are its
+        clusters.
 
+    Raises
+    ------
+    SchemaError
+        No columns, a name that is not text, two names that are one under NFKC,
+        or a wrong number of rows per unit. Also an id column that is a column
+        of the schema.
+
+    Examples
+    --------
     >>> from confide.schema import Categorical, Numeric
     >>> schema = Schema({"age": Numeric(17.5, 42), "region": Categorical(["N", "S"])})
     >>> schema.names, schema["age"].high, schema.rows_per_unit
@@ -85,7 +108,7 @@ class Schema:
         if whose == "?":
             raise SchemaError(
                 'unit="?" is still to be decided: write unit=Unit("person_id") where a person may have several rows, or '
-                "unit='record' where each row is another's"
+                "unit='record' where each row is a unit"
             )
         if not isinstance(whose, Unit) and (not isinstance(whose, str) or not whose or not is_unicode(whose)):
             raise SchemaError(
@@ -101,7 +124,7 @@ class Schema:
         rows = checked_rows(rows_per_unit, with_groups(whose, checked))
         if isinstance(whose, Unit) and whose.column in checked:
             raise SchemaError(
-                f"{whose.column!r} is the id column of the unit and a column of the schema too, and ids are never analysed; take it out of "
+                f"{whose.column!r} is the id column of the unit and a column of the schema too, and ids are never analyzed; take it out of "
                 "the columns"
             )
         groups = clusters_from_settings(cluster) if isinstance(cluster, Mapping) else cluster
@@ -127,8 +150,10 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns' names, in order.
+        """Names of the columns, in order.
 
+        Examples
+        --------
         >>> from confide.schema import Numeric
         >>> Schema({"b": Numeric(0, 1), "a": Numeric(0, 1)}).names
         ('b', 'a')
@@ -173,8 +198,15 @@ class Schema:
         return f"Schema({', '.join([f'{{{shown}}}', *facts])})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Canonical, JSON-safe form: columns in order, floats as `float.hex`.
+        """Give the schema as JSON types: columns in order, floats as `float.hex` texts.
 
+        Returns
+        -------
+        dict
+            The canonical form, which `from_dict` reads back to the bit.
+
+        Examples
+        --------
         >>> from confide.schema import Numeric
         >>> list(Schema({"x": Numeric(0, 1)}).to_dict())
         ['columns', 'rows_per_unit', 'unit', 'dataset']
@@ -198,8 +230,20 @@ class Schema:
         return json.dumps(facts, allow_nan=False)
 
     def with_columns(self, columns: Mapping[str, Any]) -> Schema:
-        """The same facts about other columns.
+        """Give the same facts about other columns.
 
+        Parameters
+        ----------
+        columns : mapping of str to Numeric, Integer or Categorical
+            The other columns.
+
+        Returns
+        -------
+        Schema
+            A new schema.
+
+        Examples
+        --------
         >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}, unit=Unit("id")).with_columns({"y": Numeric(0, 2)}).unit
         Unit('id')
@@ -209,8 +253,10 @@ class Schema:
 
     @property
     def protects(self) -> str:
-        """The name of the unit: the id column's where one is enforced.
+        """Name of the privacy unit; for an enforced unit that of its id column.
 
+        Examples
+        --------
         >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}, unit=Unit("person_id")).protects
         'person_id'
@@ -219,8 +265,10 @@ class Schema:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The id columns that records are told apart by, and that no analysis sees: of the unit, of the clusters.
+        """Id columns of the unit and of the clusters, which no analysis sees.
 
+        Examples
+        --------
         >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}, unit=Unit("person_id"), cluster=Clusters("school", size=30)).ids
         ('person_id', 'school')
@@ -230,8 +278,10 @@ class Schema:
 
     @property
     def plain(self) -> bool:
-        """Whether each record stands for itself: no unit but the record, no several rows of one, no clusters and no design.
+        """Whether each record is its own unit, without clusters or a survey design.
 
+        Examples
+        --------
         >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}).plain, Schema({"x": Numeric(0, 1)}, unit=Unit("person_id")).plain
         (True, False)
@@ -240,8 +290,20 @@ class Schema:
 
     @classmethod
     def of(cls, schema: Schema | Mapping[str, Any]) -> Schema:
-        """A schema as it is, or the one of a dictionary, as plans and releases hold it.
+        """Make a schema of its dict; a schema is returned as it is.
 
+        Parameters
+        ----------
+        schema : Schema or mapping
+            A schema, or its dict as plans and releases hold it.
+
+        Returns
+        -------
+        Schema
+            The schema.
+
+        Examples
+        --------
         >>> from confide.schema import Numeric
         >>> schema = Schema({"x": Numeric(0, 1)})
         >>> Schema.of(schema) is schema, Schema.of(schema.to_dict()) == schema
@@ -251,8 +313,25 @@ class Schema:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Schema:
-        """The inverse of `to_dict`, to the bit; `SchemaError` when it is damaged.
+        """Read what `to_dict` wrote, to the bit.
 
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` gave.
+
+        Returns
+        -------
+        Schema
+            The schema.
+
+        Raises
+        ------
+        SchemaError
+            The mapping is damaged.
+
+        Examples
+        --------
         >>> from confide.schema import Numeric
         >>> schema = Schema({"x": Numeric(0.1, 1)}, rows_per_unit=3)
         >>> Schema.from_dict(schema.to_dict()) == schema
@@ -281,8 +360,11 @@ class Schema:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON, in hexadecimal: the identity of how records are read. Typical spreads are not in it.
+        """SHA-256 of the canonical JSON in hexadecimal: it identifies how records
+        are read. Typical spreads are not in it.
 
+        Examples
+        --------
         >>> from confide.schema import Numeric
         >>> Schema({"x": Numeric(0, 1)}).digest == Schema({"x": Numeric(0.0, 1.0)}).digest
         True
@@ -291,8 +373,11 @@ class Schema:
 
     @cached_property
     def without_typical(self) -> Schema:
-        """This schema without its typical spreads, which serve forecasts alone: what plans, releases and digests hold.
+        """This schema without its typical spreads, which only forecasts use.
+        Plans, releases and digests hold this form.
 
+        Examples
+        --------
         >>> from confide.schema import Numeric
         >>> schema = Schema({"income": Numeric(0, 1e6, typical=(5e3, 9e4))})
         >>> schema.without_typical["income"] == Numeric(0, 1e6), schema.without_typical.digest == schema.digest
@@ -304,8 +389,15 @@ class Schema:
         return self.with_columns(bare)
 
     def to_toml(self) -> str:
-        """The schema as the text of a TOML file, which `from_toml` reads back to the bit.
+        """Write the schema as the text of a TOML file.
 
+        Returns
+        -------
+        str
+            What `from_toml` reads back to the bit.
+
+        Examples
+        --------
         >>> print(Schema({"x": Integer(0, 5)}).to_toml())
         rows_per_unit = 1
         unit = "record"
@@ -323,11 +415,28 @@ class Schema:
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Schema:
-        """A schema from the path of a TOML file, or from its text (a string with a line break or an equals sign).
+        """Read a schema from a TOML file or its text.
 
-        Raises `SchemaError` for a file that is missing or is no TOML, an entry that is unknown or wrong, and for a
-        draft with bounds left to fill in: the message names each of them and the line to write.
+        Parameters
+        ----------
+        source : str or path
+            Path of the file, or its text: a string with a line break or an
+            equals sign.
 
+        Returns
+        -------
+        Schema
+            The schema.
+
+        Raises
+        ------
+        SchemaError
+            The file is missing or not TOML, or an entry is unknown or wrong.
+            For a draft with bounds left to fill in, the message names each of
+            them and the line to write.
+
+        Examples
+        --------
         >>> Schema.from_toml('columns.x = { kind = "numeric", low = 0, high = 1 }').names
         ('x',)
         """
@@ -336,23 +445,59 @@ class Schema:
 
     @staticmethod
     def draft(data: Any, *, delimiter: str = ",") -> str:
-        """A first TOML text with the names and types of the columns, and the bounds left to fill in.
+        """Draft a TOML text with the names and types of the columns of a file.
 
-        data: the path of a Parquet or CSV file, a pandas or polars DataFrame, a pyarrow Table or schema. Only metadata
-        are read: names and types; of a CSV file the header line alone. Never a value, nor statistics such as the
-        smallest and largest value, which Parquet files hold: bounds taken from the data are not private.
+        Only metadata are read: names and types, of a CSV file the header line
+        alone. Values are never read, nor statistics such as the smallest and
+        largest value that Parquet files hold, because bounds taken from the
+        data are not private.
 
-        Raises `SchemaError` for something else, or for a file without readable metadata.
+        Parameters
+        ----------
+        data : path, DataFrame, Table or schema
+            A Parquet or CSV file, a pandas or polars DataFrame, a pyarrow Table
+            or schema.
+        delimiter : str, default ","
+            What separates the fields of a CSV file.
+
+        Returns
+        -------
+        str
+            The text, with the bounds left to fill in.
+
+        Raises
+        ------
+        SchemaError
+            The data are anything else, or a file has no readable metadata.
         """
         return draft(data, delimiter=delimiter)
 
     def sample(self, n: int, seed: int) -> pd.DataFrame:
-        """Practice records: n rows, drawn evenly within the bounds and over the levels, with no value missing.
+        """Draw test data from the schema alone.
 
-        They come from the schema and the seed alone and say nothing about any record; `frame.attrs["practice"]` is
-        True; an enforced unit's id column numbers the rows. Raises `SchemaError` for n below 0 or a seed that is no whole
-        number of at least 0.
+        Values are drawn evenly within the bounds and over the levels, with none
+        missing. They come from the schema and the seed and say nothing about
+        any record. The id column of an enforced unit numbers the rows.
 
+        Parameters
+        ----------
+        n : int
+            Number of rows, at least 0.
+        seed : int
+            Seed, at least 0.
+
+        Returns
+        -------
+        DataFrame
+            The rows; ``frame.attrs["practice"]`` is True.
+
+        Raises
+        ------
+        SchemaError
+            `n` or `seed` is not a whole number of at least 0.
+
+        Examples
+        --------
         >>> frame = Schema({"age": Integer(0, 100), "region": Categorical(["N", "S"])}).sample(3, seed=1)
         >>> frame.shape, bool(frame["age"].between(0, 100).all()), frame.attrs["practice"]
         ((3, 2), True, True)

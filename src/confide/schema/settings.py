@@ -1,11 +1,11 @@
-"""Settings of a schema, checked once for all: numbers, and tables of its file that are no column (units, clusters, designs).
+"""Settings of a schema, checked in one place: numbers, and tables of its file that do not describe a column.
 
-Where the public facts of a column come from: kept with them from the first version of the file format.
+`Provenance` says where the public facts of a column come from; it is kept with them from the first version of the
+file format.
 
-Where most values of a column lie, from public knowledge: what forecasts are made of, and nothing else.
-
-A typical spread never touches a record. It is in the text forms of a schema, and in no plan, no release and no digest: two schemas that
-differ in nothing else read the same records to the same bits, and make the same plan.
+`Typical` says where most values of a column lie, from public knowledge. Forecasts are made of it, and nothing else. A
+typical spread never touches a record. It is in the text forms of a schema, and in no plan, release or digest. Two
+schemas that differ only in it read the same records to the same bits, and make the same plan.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def entries(
 ) -> dict[str, Any]:
     """The entries of a table as its class takes them; `SchemaError` for one that is unknown, or no number.
 
-    of: what the table describes, as in "a unit". known: the entries that it may have. call: what to write. numbers: the entries that files
-    hold as hexadecimal floats, and whether a whole one is an integer.
+    `of`: what the table describes, as in "a unit". `known`: the entries that it may have. `call`: what to write.
+    `numbers`: the entries that files hold as hexadecimal floats, and whether a whole one is an integer.
 
     >>> entries({"size": "0x1.ep+4"}, of="a cluster", known=("size",), call="", numbers={"size": True})
     {'size': 30}
@@ -83,11 +83,23 @@ def is_unicode(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Provenance:
-    """The origin of bounds or levels: "public" (with its text), "private" (a receipt), "lab" (marks everything made
-    from it).
+    """Origin of bounds or levels.
 
-    Raises `SchemaError` for another kind, or for "private" without the receipt.
+    Parameters
+    ----------
+    kind : {"public", "private", "lab"}, default "public"
+        "public" with its source, "private" for facts found by a release, "lab"
+        to mark everything made from it.
+    text : str, default ""
+        The public source, or the receipt of the release.
 
+    Raises
+    ------
+    SchemaError
+        The kind is unknown, or "private" has no receipt.
+
+    Examples
+    --------
     >>> Provenance("public", "answer scale of the questionnaire").kind
     'public'
     """
@@ -109,8 +121,15 @@ class Provenance:
             )
 
     def to_dict(self) -> dict[str, str]:
-        """JSON-safe form.
+        """Give the origin as JSON types.
 
+        Returns
+        -------
+        dict
+            What `from_dict` reads back.
+
+        Examples
+        --------
         >>> Provenance("lab", "practice").to_dict()
         {'kind': 'lab', 'text': 'practice'}
         """
@@ -118,8 +137,25 @@ class Provenance:
 
     @classmethod
     def from_dict(cls, data: Any) -> Provenance:
-        """The inverse of `to_dict`; a bare string is the text of a public origin. `SchemaError` for anything else.
+        """Read what `to_dict` wrote; a bare string is the text of a public origin.
 
+        Parameters
+        ----------
+        data : mapping or str
+            What `to_dict` gave.
+
+        Returns
+        -------
+        Provenance
+            The origin.
+
+        Raises
+        ------
+        SchemaError
+            The data are anything else.
+
+        Examples
+        --------
         >>> Provenance.from_dict("questionnaire")
         Provenance(kind='public', text='questionnaire')
         """
@@ -137,7 +173,7 @@ PUBLIC = Provenance()
 
 
 def checked_provenance(owner: str, provenance: object) -> Provenance:
-    """`provenance` itself; `SchemaError` in the name of `owner` when it is no `Provenance`."""
+    """`provenance` itself; `SchemaError` in the name of `owner` when it is not a `Provenance`."""
     if not isinstance(provenance, Provenance):
         raise SchemaError(
             f"{owner}: provenance must be a Provenance, got {type(provenance).__name__}; "
@@ -151,13 +187,26 @@ _ENTRIES = ("low", "high", "own", "provenance")
 
 @dataclass(frozen=True)
 class Typical:
-    """About 95 % of a column's values lie from `low` to `high`, in the column's unit; provenance says from whom the figures come.
+    """Where about 95% of a column's values lie, from public knowledge.
 
-    Of a normal distribution these are the mean minus and plus two standard deviations. own: about which share of its variance a line in
-    the other columns of a formula would leave, above 0 and at most 1 (of a feature one over its variance inflation factor, of a response
-    one minus R squared); None where that is not known. From public knowledge (a yearbook, an earlier
-    survey), never from the records: a plan prints what follows from it.
+    For a normal distribution the two numbers are the mean minus and plus two
+    standard deviations. They come from a yearbook or an earlier survey, never
+    from the records, because a plan prints what follows from them.
 
+    Parameters
+    ----------
+    low, high : float
+        Lower and upper number, in the column's unit.
+    provenance : Provenance, optional
+        Who states the numbers.
+    own : float, optional
+        About which share of the column's variance a linear regression on the
+        other columns of a formula would leave, above 0 and at most 1. For a
+        feature it is one over its variance inflation factor, for a response one
+        minus R squared.
+
+    Examples
+    --------
     >>> from confide.schema import Numeric
     >>> Numeric(0, 1e6, typical=(5e3, 9e4)).typical
     Typical(low=5000.0, high=90000.0, provenance=Provenance(kind='public', text=''), own=None)
@@ -171,8 +220,15 @@ class Typical:
     own: float | None = field(default=None, kw_only=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form with floats as `float.hex`.
+        """Give the spread as JSON types, with floats as `float.hex` texts.
 
+        Returns
+        -------
+        dict
+            What `from_dict` reads back.
+
+        Examples
+        --------
         >>> Typical(0.5, 1.0).to_dict()["high"]
         '0x1.0000000000000p+0'
         """
@@ -181,8 +237,25 @@ class Typical:
 
     @classmethod
     def from_dict(cls, data: Any) -> Typical:
-        """The inverse of `to_dict`; `SchemaError` when it is damaged.
+        """Read what `to_dict` wrote.
 
+        Parameters
+        ----------
+        data : mapping
+            What `to_dict` gave.
+
+        Returns
+        -------
+        Typical
+            The spread.
+
+        Raises
+        ------
+        SchemaError
+            The mapping is damaged.
+
+        Examples
+        --------
         >>> Typical.from_dict(Typical(0.1, 0.7).to_dict()) == Typical(0.1, 0.7)
         True
         """
@@ -281,8 +354,8 @@ def typical_of(owner: str, given: Any, low: float, high: float, example: str) ->
         )
     if own is not None and not (is_number(own) and 0 < own <= 1):
         raise SchemaError(
-            f"{owner}: own must be a share above 0 and at most 1, got {own!r}: what a line in the other columns would leave of the "
-            f"variance; write typical=cf.Typical({least:g}, {most:g}, own=0.5), or leave it out"
+            f"{owner}: own must be a share above 0 and at most 1 (got {own!r}). It is what a linear regression on the others "
+            f"leaves of the variance; write typical=cf.Typical({least:g}, {most:g}, own=0.5), or leave it out"
         )
     return Typical(least, most, checked_provenance(f"{owner}: typical", where), own=None if own is None else float(own))
 
@@ -301,5 +374,5 @@ def _read(owner: str, given: Any, example: str) -> tuple[tuple[Any, Any], Any, A
 
 def _refused(owner: str, allowed: str, example: str) -> SchemaError:
     return SchemaError(
-        f"{owner}: typical must be {allowed}; about 95 % of the values lie between them; {example}, or leave it out"
+        f"{owner}: typical must be {allowed}; about 95% of the values lie between them; {example}, or leave it out"
     )

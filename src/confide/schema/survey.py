@@ -1,4 +1,4 @@
-"""A survey's design: the weights, strata and primary sampling units (PSUs) that records came by, as the codebook states them."""
+"""A survey's design: the weights, strata and primary sampling units (PSUs) of the records, as the codebook states them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ASSUMPTION = (
 NOT_COVERED = "not covered: replicate weights, two-phase samples, non-response, finite-population corrections beyond a public fraction"
 #: What a plan of a design does not say.
 UNFORESEEN = (
-    "standard errors under a design, or of clusters, are not forecast; a rehearsal on practice records shows them: "
+    "standard errors under a design, or of clusters, are not forecast; a rehearsal on test data shows them: "
     "schema.sample(n, seed=1), then the release with noise=cf.noise.SimulatedNoise(1) and ledger=None"
 )
 
@@ -35,26 +35,57 @@ _Lists = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass(frozen=True)
 class SurveyDesign:
-    """How a sample was drawn, from public facts; counts, means, totals, shares, ratios, least-squares lines and logistic regressions are
-    then those of the population.
+    """How a sample was drawn: weights, strata, PSUs, from public facts.
 
-    weight: a numeric column with public bounds from 0 up; strata: a categorical column; psu: the primary sampling units, either an id
-    column of the data, which is no column of the schema, or, where the sampled PSUs are public, a categorical column with `psus`.
+    Counts, means, totals, shares, ratios, linear and logistic regressions are
+    then about the population.
 
-    psus: stratum -> the names of its sampled PSUs, at least 2 each (a list alone without strata): deviations are then taken within
-    strata, and a record of another PSU is dropped. A number in place of each list says how many there are, and no more: for an id column.
-    size: persons in the sample in a PSU, on average, public; largest: in the largest ones, twice `size` when left out; icc: how alike
-    persons of a PSU are, 0 to 1; they say how far the sum of a PSU counts, and what larger ones are cut by is made up for. count: how
-    many PSUs there are where that is public and no lists are given. deff: a declared design effect, in place of PSUs: the variance of
-    independent persons times it.
+    Parameters
+    ----------
+    weight : str, optional
+        Numeric column of weights with public bounds from 0 up.
+    strata : str, optional
+        Categorical column of strata.
+    psu : str, optional
+        Primary sampling units: an id column of the data, which is not a column
+        of the schema. If the sampled PSUs are public, a categorical column with
+        `psus`.
+    psus : mapping of str to list of str or int, optional
+        Names of the sampled PSUs of each stratum, at least 2 each; without
+        strata a list alone. Deviations are then taken within strata, and a
+        record of another PSU is dropped. For an id column: the number of PSUs
+        of each stratum.
+    size : float, optional
+        Mean number of persons of the sample in a PSU. Public.
+    icc : float, default 0.2
+        How alike persons of a PSU are, from 0 to 1 (intraclass correlation).
+    largest : float, optional
+        Number of persons in the largest PSUs. Left out: twice `size`. With
+        `icc` it decides at which threshold the sum of a PSU is clipped; the
+        bias is corrected.
+    count : int, optional
+        Number of PSUs, where it is public and no lists are given.
+    deff : float, optional
+        Declared design effect, instead of PSUs: the variance of independent
+        persons is multiplied by it.
+    cap : {"auto", "full"}, default "auto"
+        Whether weights above a DP threshold are trimmed, with intervals that
+        include the bias. "full" takes all weights as they are, with the noise
+        of the largest weight that the bounds allow. Totals, and counts without
+        `population`, always do the latter.
+    population : int, optional
+        Public number of persons in the population, for totals.
+    fraction : float, optional
+        Public share of the population's PSUs (without PSUs: persons) that was
+        sampled. The sampling variance is multiplied by 1 - fraction.
 
-    cap: "auto", weights above a noisy edge count as that, and intervals carry the bias; "full", all weights as they are, with the
-    noise of the largest one that the bounds allow, as totals and counts without `population` take them. population: the public number of
-    persons, for totals; fraction: the public share of the population's PSUs (persons, without PSUs) that was sampled, whose sampling
-    variance is taken times 1 - fraction.
+    Raises
+    ------
+    SchemaError
+        A fact is impossible, or does not go with any of the others.
 
-    Raises `SchemaError` for a fact that cannot be, or that goes with none of the others.
-
+    Examples
+    --------
     >>> SurveyDesign(weight="w", strata="region", psu="village", size=10)
     SurveyDesign(weight='w', strata='region', psu='village', size=10)
     """
@@ -113,7 +144,7 @@ class SurveyDesign:
             return
         if self.deff is not None:
             raise SchemaError(
-                f"deff={self.deff!r} stands in place of PSUs, and psu={self.psu!r} names them; leave one of the two out"
+                f"deff={self.deff!r} replaces PSUs, and psu={self.psu!r} names them; leave one of the two out"
             )
         if self.size is None:
             raise SchemaError(
@@ -129,7 +160,7 @@ class SurveyDesign:
         return f"SurveyDesign({', '.join(facts)})"
 
     def _facts(self) -> dict[str, Any]:
-        """What was said, without what was left out."""
+        """The declared facts, without the others."""
         defaults = {"icc": 0.2, "cap": "auto"}
         names = (
             "weight",
@@ -200,8 +231,8 @@ class SurveyDesign:
             if self.psu not in columns:
                 raise SchemaError(
                     f"public PSUs are levels: declare them as a column of the schema, {self.psu!r}: cf.Categorical([...]), with the names "
-                    "in psus; "
-                    "without lists it is an id column, and psus may give numbers"
+                    "in psus. "
+                    "Without lists it is an id column, and psus may give numbers"
                 )
             column = self._column("psu", self.psu, columns)
             levels = set(column.levels) if isinstance(column, Categorical) else set()
@@ -213,21 +244,21 @@ class SurveyDesign:
                 )
         elif self.psu is not None and self.psu in columns:
             raise SchemaError(
-                f"{self.psu!r} is a column of the schema, and PSUs of an id column are never analysed: take it out of the columns, or "
+                f"{self.psu!r} is a column of the schema, and PSUs of an id column are never analyzed: take it out of the columns, or "
                 f"write {_LISTS}, the public lists"
             )
 
     def _column(self, what: str, name: str, columns: Mapping[str, Column]) -> Column:
         if name not in columns:
             raise SchemaError(
-                f"{what} of the design names {name!r}, which is no column of the schema{near_match(name, tuple(columns))}; it has: "
+                f"{what} of the design names {name!r}, which is not a column of the schema{near_match(name, tuple(columns))}; it has: "
                 f"{', '.join(columns)}"
             )
         return columns[name]
 
     @property
     def words(self) -> str:
-        """For titles: what the design does to what is estimated and to intervals."""
+        """For titles: what the design does to the estimand and to intervals."""
         parts = [f"weighted by {self.weight}"] if self.weight is not None else []
         parts += [f"strata {self.strata}"] if self.strata is not None and self.listed is not None else []
         parts += [f"PSUs {self.psu}"] if self.psu is not None else []
@@ -239,7 +270,7 @@ class SurveyDesign:
 
     @property
     def plain(self) -> bool:
-        """Whether persons count alike and are drawn one by one, as those of a schema without a design."""
+        """Whether persons count alike and are drawn individually, as those of a schema without a design."""
         return self.weight is None and self.psu is None and self.deff == 1
 
     @property
@@ -248,8 +279,16 @@ class SurveyDesign:
         return f"of at most about {self.most:,.6g} persons, alike by at most {self.icc:g}"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form of what was said; numbers that may be fractions as `float.hex`.
+        """Give what was declared as JSON types; numbers that may be fractions as
+        `float.hex` texts.
 
+        Returns
+        -------
+        dict
+            What a schema's file holds.
+
+        Examples
+        --------
         >>> SurveyDesign(weight="w").to_dict()
         {'weight': 'w'}
         """
@@ -296,7 +335,7 @@ def _checked_lists(given: Any, strata: str | None) -> Any:
         texts = all(isinstance(one, str) and one for one in names) and len(set(names)) == len(names)
         if not isinstance(stratum, str) or not texts or (own if number else len(names)) < 2:
             raise SchemaError(
-                f"psus of {stratum!r} must be at least 2 different names, or their number, got {own!r}; with one PSU in a stratum no "
+                f"psus of {stratum!r} must be at least 2 different names, or their number (got {own!r}). With one PSU in a stratum no "
                 f"variance can be told: join it with another stratum; write {_LISTS}"
             )
         kinds.add(number)

@@ -1,7 +1,6 @@
 """Schemas as TOML files: read with the standard library, written by hand with the escapes of TOML 1.0.
 
-A bound that is left to fill in is written "?" (see `draft`). Loading such a file says which lines to write, all at
-once.
+A bound that is left to fill in is written "?" (see `draft`). Loading a draft says which lines to write, all at once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _ENTRIES = {
 # What a fact of the whole table that was left to fill in should look like.
 _FACT_HOLES = {
     "dataset": '  dataset, the name under which a ledger charges these records: write a line such as   dataset = "survey-2024"',
-    "unit": '  unit, who is protected (by the id column of the data, which is enforced; or "record" when each row is another\'s): '
+    "unit": '  unit, who is protected (by the id column of the data, which is enforced; or "record" when each row is a unit): '
     'write a line such as   unit = { column = "person_id" }',
 }
 # What a line that is missing should look like.
@@ -97,7 +96,7 @@ def _example() -> str:
 
 
 def _check_entries(name: str, table: Any) -> None:
-    """Refuse a key that the kind of column does not have, before anything is said to be missing: it may be misspelled.
+    """Refuse a key that the kind of column does not have, before a missing key is reported: it may be misspelled.
 
     One of another kind that was left to fill in is told with the facts that are missing.
     """

@@ -1,8 +1,10 @@
-"""Whom a release protects: the unit of privacy, told by an id column, and how many of its rows count.
+"""Whom a release protects: the privacy unit, read from an id column, and how many of its rows count.
 
-An id column is no column of the schema: no formula, message, release or practice file can hold its values.
+An id column does not belong to the schema's columns: no formula, message, release or file of test data can hold its
+values.
 
-Clusters that are not units: schools of pupils, whose members are alike, while a pupil is what a release protects.
+`Clusters` are groups that are not units. A school, for example, has pupils who are alike, while a pupil is what a
+release protects.
 """
 
 from __future__ import annotations
@@ -24,23 +26,41 @@ _CALL = 'write cf.Unit("person_id"), or cf.Unit("person_id", rows=5, rule="keep"
 
 @dataclass(frozen=True)
 class Unit:
-    """One value of an id column, with all its rows, is what a release protects; it is enforced before any method sees the records.
+    """Privacy unit: all rows of one value of an id column, enforced by confide.
 
-    column: the id column's name in the data, which is no column of the schema; it holds whole numbers, text, binary or dates. rows: how
-    many rows' worth of one unit counts, public, 1 when left out. rule: "keep" takes at most `rows` rows of a unit, chosen by a key and the
-    rows' own content; "weight" takes all of them, each with weight min(1, rows/m) of its unit's m rows, for sums. Left out: "weight" where
-    the method can, else "keep".
+    7, 7.0 and "7" are one unit. Text is neither trimmed nor folded, and a row
+    without an id is dropped. Two persons under one id are one unit; one person
+    under two ids is two.
 
-    per: a column of the schema with levels, such as a year: a unit then counts once in each of them, by one row of each, and in at most
-    `groups` (all of the column's levels when left out), chosen by a key. Tables that are crossed with that column count persons of each
-    year at the price of sqrt(groups) rows.
+    Parameters
+    ----------
+    column : str
+        Name of the id column in the data, which is not a column of the schema.
+        It holds whole numbers, text, binary or dates.
+    rows : int, default 1
+        Contribution bound: how many rows' worth of one unit counts, from 1 to
+        65,536. Public.
+    rule : {"keep", "weight"}, optional
+        Which rows count. "keep" takes at most `rows` rows of a unit, chosen by
+        a key and the rows' own content. The rule "weight" takes all of its m
+        rows, each with weight min(1, rows/m), for sums. Left out: "weight" if
+        the method can use it, else "keep".
+    per : str, optional
+        Categorical column, such as a year. A unit then counts once in each
+        level, by one row of each. Tables crossed with that column count persons
+        of each year, with the noise of sqrt(groups) rows.
+    groups : int, optional
+        Most levels of `per` in which a unit counts, chosen by a key. Left out:
+        all levels.
 
-    7, 7.0 and "7" are one unit, text is neither trimmed nor folded, and a row without an id is dropped. Two persons under one id are one
-    unit; one person under two ids is two.
+    Raises
+    ------
+    SchemaError
+        The column is not a name, rows are out of range, the rule is unknown, or
+        parameters do not go together.
 
-    Raises `SchemaError` for a column that is no name, rows below 1 or above 65,536, another rule, groups without per, or rows or
-    rule="weight" beside per.
-
+    Examples
+    --------
     >>> Unit("person_id")
     Unit('person_id')
     >>> Unit("person_id", rows=5, rule="keep").rows
@@ -59,7 +79,7 @@ class Unit:
             raise SchemaError(f"column must be the name of the id column in the data, got {self.column!r}; {_CALL}")
         if self.column == "record":
             raise SchemaError(
-                'a unit "record" is a row by itself and has no id column; write cf.Schema(..., unit="record")'
+                'a unit "record" is a single row and has no id column; write cf.Schema(..., unit="record")'
             )
         whole = isinstance(self.rows, int) and not isinstance(self.rows, bool)
         if not whole or not 1 <= self.rows <= MOST:
@@ -96,8 +116,15 @@ class Unit:
         return f"Unit({', '.join(facts)})"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form.
+        """Give the unit as JSON types.
 
+        Returns
+        -------
+        dict
+            What a schema's file holds.
+
+        Examples
+        --------
         >>> Unit("person_id").to_dict()
         {'column': 'person_id', 'rows': 1, 'rule': None}
         """
@@ -130,18 +157,41 @@ _CLUSTERS_CALL = 'write cf.Clusters("school", size=30), or cf.Clusters("school",
 
 @dataclass(frozen=True)
 class Clusters:
-    """One value of an id column is a cluster: intervals take clusters as independent, and their members not.
+    """Groups of units that intervals treat as independent, such as schools.
 
-    column: the id column's name in the data, which is no column of the schema; its values are read as those of a `Unit` are, and a record
-    without one is dropped. size: the mean number of units in a cluster, public; largest: that of the largest
-    clusters, three times `size` when left out; icc: how alike members are, 0 to 1. The last two say how far the sum of a cluster counts.
-    Too large they cost width; sums of clusters beyond them are cut, what that leaves out is made up for as far as noise tells, and plans
-    and results print them. count: the number of clusters where it is public; left out, the noisy number of units over `size`.
+    Members of a cluster may be alike. A unit is in one cluster: of those that
+    its rows name, the one with the smallest hash; its other rows are dropped.
 
-    A unit is in one cluster: of those that its rows name, the one with the smallest hash; its other rows are dropped.
+    Parameters
+    ----------
+    column : str
+        Name of the id column in the data, which is not a column of the schema.
+        Its values are read like those of a `Unit`, and a record without one is
+        dropped.
+    size : float
+        Mean number of units in a cluster, at least 1. Public.
+    icc : float, default 0.3
+        How alike members are, from 0 to 1 (intraclass correlation).
+    count : int, optional
+        Number of clusters, at least 2, where it is public. Left out: the DP
+        number of units over `size`.
+    largest : float, optional
+        Number of units in the largest clusters. Left out: three times `size`.
 
-    Raises `SchemaError` for a column that is no name, a size below 1, an icc outside [0, 1] or a count below 2.
+    Raises
+    ------
+    SchemaError
+        The column is not a name, or a number is outside its range.
 
+    Notes
+    -----
+    `largest` and `icc` decide the threshold at which the sum of a cluster is
+    clipped. If they are too large, intervals are wide. Sums beyond the
+    threshold are clipped, and the bias is corrected if it exceeds the noise.
+    Plans and results print both numbers.
+
+    Examples
+    --------
     >>> Clusters("school", size=30)
     Clusters('school', size=30)
     """
@@ -198,8 +248,15 @@ class Clusters:
         return float((size * (1 + (size - 1) * self.icc)) ** 0.5)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe form.
+        """Give the clusters as JSON types.
 
+        Returns
+        -------
+        dict
+            What a schema's file holds.
+
+        Examples
+        --------
         >>> Clusters("school", size=30).to_dict()["size"]
         '0x1.e000000000000p+4'
         """

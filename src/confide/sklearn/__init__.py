@@ -1,6 +1,6 @@
-"""Private regression, classification, components and PATE as scikit-learn estimators, over the methods of confide.
+"""Regression, classification, components and PATE with differential privacy, as scikit-learn estimators over the methods of confide.
 
-They go through the one gate (`confide.release`): the ledger is charged before noise is drawn, once for each `fit`.
+They go through `confide.release`: the ledger is charged before noise is drawn, once for each `fit`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["EXPECTED_FAILED_CHECKS", "Pate", "PrivateClassifier", "PrivatePCA", 
 EXPECTED_FAILED_CHECKS = {
     "check_classifiers_regression_target": (
         "it wants an error when labels are continuous numbers, which only their values tell. The classes are declared, "
-        "and a label that is none of them is missing"
+        "and an undeclared label is missing"
     ),
     "check_estimators_empty_data_messages": (
-        "it wants an error when there are no records. How many records there are is private under add-remove, and an "
-        "error would tell an empty table from a table of one record; fit answers with noise and a status instead"
+        "it wants an error when there are no records. Their number is private under add/remove, and an "
+        "error would tell an empty table from a table of one record. fit answers with noise and a status instead"
     ),
     "check_fit_idempotent": (
         "it predicts from features about 100. Where the declared bounds end below, they are clipped to a constant: the "
@@ -38,6 +38,6 @@ EXPECTED_FAILED_CHECKS = {
     ),
     "check_supervised_y_no_nan": (
         "it wants an error when a response is NaN or infinite. An error that depends on the value of a record is a "
-        "leak, so such a response is missing and follows the schema's rule (on_missing)"
+        "leak, so this response is missing and follows the schema's rule (on_missing)"
     ),
 }

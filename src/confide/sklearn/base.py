@@ -136,7 +136,7 @@ def roles_from_schema(
         features = tuple(name for name in schema.names if name != response)
         if len(features) != width:
             raise SchemaError(
-                f"X has {width} columns without names, the schema has {len(features)} beside the response "
+                f"X has {width} columns without names, the schema has {len(features)} without the response "
                 f"{response!r}: {_listed(features)}; give X these columns in this order, or a DataFrame with names"
             )
         return Roles(schema, features, response)
@@ -156,7 +156,7 @@ def roles_from_schema(
 def _response_in(
     schema: Schema, method: Any, labels: tuple[str, ...] | None, label: str | None, classes: bool
 ) -> tuple[str, tuple[str, ...]]:
-    """The response's column, and the columns beside it that a formula needs (none without a formula)."""
+    """The response's column, and the other columns that a formula needs (none without a formula)."""
     parameters = method_parameters(method) if isinstance(method, Method) else {}
     formula = parameters.get("formula")
     if formula is not None:
@@ -262,8 +262,8 @@ def refuse_text(roles: Roles, method: Any, features: Sequence[Any], response: An
         if used and name in roles.schema and not isinstance(roles.schema[name], Categorical) and _is_text(column):
             kind = str(column.dtype).partition("(")[0]
             raise SchemaError(
-                f"column {name!r} has bounds and the type {kind}, which stands for text: text that is no number would be missing, and the "
-                f"budget spent on nothing. Give numbers: frame[{name!r}].astype(float); or declare labels in a schema: "
+                f"column {name!r} has bounds and the type {kind}, which is text. Text that is not a number would be missing, and the "
+                f"budget used for nothing. Give numbers: frame[{name!r}].astype(float); or declare labels in a schema: "
                 f'schema=cf.Schema({{{name!r}: cf.Categorical(["a", "b"]), ...}})'
             )
 
@@ -309,7 +309,7 @@ def _labels(names: Any, what: str) -> tuple[str, ...] | None:
 
 
 class StatusWarning(UserWarning):
-    """A fit whose status is not "valid": its numbers are rough, or there are none. The words are those of the published result."""
+    """A fit whose status is not "valid": its numbers are rough, or there are none. The words come from the published result."""
 
 
 class PrivateEstimator(BaseEstimator):  # type: ignore[misc]

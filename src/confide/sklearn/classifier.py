@@ -42,39 +42,68 @@ from confide.sources import read
 
 
 class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
-    """Classification with a differential privacy guarantee, for scikit-learn's pipelines and tools.
+    """Classification with differential privacy, for scikit-learn.
 
-    Every `fit` is a release: it spends `privacy`, and a ledger is charged for it, once for each fold and candidate of a search. `score`
-    and every validation score come from the records that they are given, without noise: use them with public records only. No step of a
-    pipeline before this one may be fitted on the private records (see `PrivateRegressor`).
+    Every `fit` is a release that costs `privacy`, so a search is charged once
+    for each fold and candidate. `score` and every validation score are computed
+    without noise from the records that they get, so use public rows only. No
+    step of a pipeline before this one may be fitted on the private records (see
+    `PrivateRegressor`).
 
     Parameters
     ----------
-    method : a method such as `confide.classification.ClassMeans("kind ~ a + b")`, whose formula names columns; or the name
-        of a registered one, which is used on all columns of X ("class_means", "logistic"); None means ClassMeans on all columns.
-    privacy : what a fit may cost, for instance `cf.GDP(1.0)`; no default.
-    schema : `confide.Schema` of the columns of X and of the response, as for `PrivateRegressor`; the response is a `Categorical`, or an
-        `Integer` of few values. A label that is not listed there follows its `on_missing`.
-    bounds : in place of a schema, `{"X": (low, high), "y": ["no", "yes"]}`: bounds of features as for `PrivateRegressor`, and the
-        public list of classes, numbers too (`"y": [0, 1]`; a tuple of two numbers is refused, because it reads as a range). Neither has a
-        default or is read from the data. A record whose label is not listed is left out.
-    ledger : the `confide.Ledger` that every fit is charged to; it is required, and whoever wants none writes ledger=None.
-    noise : leave it out; only simulations pass `cf.noise.SimulatedNoise(seed)`, with ledger=None.
+    method : Method or str, optional
+        Method with a formula, such as
+        ``confide.classification.ClassMeans("kind ~ a + b")``. The name of a
+        registered one ("class_means", "logistic") is used on all columns of X.
+        By default `ClassMeans` on all columns.
+    privacy : Guarantee
+        Cost of each fit, such as ``GDP(1.0)``. Required.
+    schema : Schema, optional
+        Schema of the columns of X and of the response, as for
+        `PrivateRegressor`. The response is a `Categorical`, or an `Integer` of
+        few values. A label that is not listed follows its `on_missing`. Give
+        either `schema` or `bounds`.
+    bounds : mapping, optional
+        Public facts instead of a schema:
+        ``{"X": (low, high), "y": ["no", "yes"]}``. Features as for
+        `PrivateRegressor`; for y the list of classes, which may be numbers. A
+        tuple of two numbers is refused, because it reads as a range. A record
+        whose label is not listed is excluded.
+    ledger : Ledger or None
+        Ledger that every fit is charged to. None releases without accounting.
+        Required.
+    noise : Noise, optional
+        Source of noise. Only simulations pass ``SimulatedNoise(seed)``, with
+        ledger=None.
 
     Attributes
     ----------
-    classes_ : array (n_classes,): the public classes in their declared order, as numbers where y was numbers.
-    result_ : the table of the method, with `predict_proba` (`confide.classification.ClassModel`).
-    release_ : what may be published (`confide.Release`).
-    status_ : "valid", or why there are no intervals; see `result_.reason`.
-    n_features_in_, feature_names_in_ : how many columns X had, and their names if it had any.
+    classes_ : array
+        The public classes in their declared order, as numbers where y was
+        numbers.
+    result_ : ClassModel
+        The table of the method, with `predict_proba`.
+    release_ : Release
+        What may be published.
+    status_ : str
+        "valid", or why there are no intervals; see `result_.reason`.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array
+        Their names, if there are any.
 
-    Guarantee: the method's. The fitted estimator depends on records through `release_` and on the types of their columns alone.
+    Notes
+    -----
+    Guarantee: the method's. The fitted estimator depends on records through
+    `release_` and on the types of their columns alone.
 
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "kind": cf.Categorical(["no", "yes"])})
-    >>> practice = schema.sample(2_000, seed=1)
-    >>> X, y = practice[["a", "b"]], practice["kind"]
+    >>> test_data = schema.sample(2_000, seed=1)
+    >>> X, y = test_data[["a", "b"]], test_data["kind"]
     >>> model = PrivateClassifier(privacy=cf.GDP(1.0), schema=schema, ledger=None).fit(X, y)
     >>> model.status_, model.classes_.tolist(), model.predict_proba(X.head(3)).shape
     ('valid', ['no', 'yes'], (3, 2))
@@ -83,9 +112,31 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
     _classes: ClassVar[bool] = True
 
     def fit(self, X: Any, y: Any) -> PrivateClassifier:
-        """Release a model of the classes y (n,) on X (n, features), once; each call spends `privacy`. Returns the estimator.
+        """Release a model of the classes; each call costs `privacy`.
 
-        Containers and errors as `PrivateRegressor.fit`. When fit raises, an earlier fit of the estimator is kept as it was.
+        Containers are those that `PrivateRegressor.fit` takes. When fit raises,
+        an earlier fit of the estimator is kept.
+
+        Parameters
+        ----------
+        X : array or frame
+            Records, (n, features).
+        y : array
+            Their classes, (n,).
+
+        Returns
+        -------
+        PrivateClassifier
+            The estimator.
+
+        Raises
+        ------
+        PlanError, SchemaError, PrivacyError, SourceError
+            Public facts forbid the fit. Nothing was charged.
+        BudgetExceeded
+            The cost does not fit the ledger. Nothing was drawn or charged.
+        ReleaseError
+            A failure after the charge, which stays.
         """
         release, result, roles, labels = self._released(X, y)
         self.classes_ = _typed(_levels(roles), y)
@@ -93,12 +144,29 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of `classes_` at the rows of X (n, features), shape (n, n_classes); NaN where a feature is missing.
+        """The probabilities of the classes for public rows.
 
-        X is public: predictions for private records are as private as the records.
+        Predictions for private records are as private as the records.
 
-        Raises `sklearn.exceptions.NotFittedError` before fit, `NoResult` when the release holds no reply, and `ValueError` when the
-        columns are not those of fit.
+        Parameters
+        ----------
+        X : array or frame
+            Records, (n, features).
+
+        Returns
+        -------
+        array
+            Probabilities of `classes_`, (n, n_classes). NaN where a feature is
+            missing.
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        NoResult
+            The release was declined.
+        ValueError
+            The columns are not those of `fit`.
         """
         check_is_fitted(self, "result_")
         if self.status_ == "declined":
@@ -109,7 +177,28 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         return np.asarray(found, dtype=np.float64).reshape(-1, len(self.classes_))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class at each row of X, the first of several; None where a feature is missing. Errors as `predict_proba`."""
+        """The most probable class for public rows.
+
+        Parameters
+        ----------
+        X : array or frame
+            Records, (n, features).
+
+        Returns
+        -------
+        array
+            The first of the most probable classes of each row. None where a
+            feature is missing.
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        NoResult
+            The release was declined.
+        ValueError
+            The columns are not those of `fit`.
+        """
         share = self.predict_proba(X)
         known = np.asarray(np.isfinite(share).all(axis=1))
         labels = self.classes_[np.where(known[:, None], share, 0.0).argmax(axis=1)]
@@ -178,30 +267,82 @@ def _has_probabilities(model: Pate) -> bool:
 
 
 class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
-    """Private aggregation of teacher ensembles, with a certified budget.
+    """Private aggregation of teacher ensembles (PATE), for scikit-learn.
+
+    Teachers learn from blocks of the private records and label public rows.
+    A student learns from these.
 
     Parameters
     ----------
-    teacher : any classifier with fit and predict, of numbers of classes; cloned for each of `teachers` blocks of the records.
-    teachers : how many; a few hundred, with at least a few dozen records each, are usual.
-    privacy : `cf.ApproxDP(1.7, 1e-5)`, or `cf.GDP(1.0)` with certificate="gaussian"; no default.
-    classes : the public list of labels, which is never learned from the records.
-    bounds : public bounds of the features: one pair (low, high) for all, or an array (n_features, 2).
-    ledger : the `confide.Ledger` that every fit is charged to; whoever wants none writes ledger=None.
-    student : any classifier; a copy of the teacher when left out.
-    certificate, sigma, agreement, confident, seconds, jobs, memory : as in `TeacherLabels`.
-    relation : taken from `privacy`, else add-remove.
-    progress : whether a bar is shown; noise : leave it out; only simulations pass `cf.noise.SimulatedNoise(seed)`.
+    teacher : classifier
+        Any classifier with `fit` and `predict`, of numbers of classes. Each
+        block of the records gets a clone.
+    teachers : int
+        Number of teachers. A few hundred, with at least a few dozen records
+        each, are usual.
+    privacy : Guarantee
+        Cost of each fit, such as ``ApproxDP(1.7, 1e-5)``, or ``GDP(1.0)`` with
+        certificate="gaussian". Required.
+    classes : sequence
+        Public list of labels, which is never learned from the records.
+    bounds : (float, float) or array
+        Public bounds of the features: one pair (low, high) for all, or an array
+        (n_features, 2).
+    ledger : Ledger or None
+        Ledger that every fit is charged to. None releases without accounting.
+        Required.
+    student : classifier, optional
+        Any classifier. By default a clone of the teacher.
+    certificate : {"auto", "distance", "gaussian", "laplace"}, default "auto"
+        How the budget is accounted. "auto" takes the one that gets most labels
+        right in public simulations.
+    sigma : float, optional
+        SD of the noise on counts. By default it is chosen from public facts.
+    agreement : "even" or (float, float), default "even"
+        Expected distribution of the winner's share, for choosing the noise:
+        even, or the parameters of a Beta distribution.
+    confident : (float, float), optional
+        Threshold and SD of the noise of a test, with certificate="gaussian".
+    seconds : float, default 60.0
+        Time for all teachers together, always used in full.
+    jobs : int, default 1
+        Number of teachers that run at the same time.
+    memory : int, default 1024
+        Memory for each teacher, in MB.
+    progress : bool, default True
+        Whether to show a progress bar.
+    noise : Noise, optional
+        Source of noise. Only simulations pass ``SimulatedNoise(seed)``, which
+        protects no one.
 
     Attributes
     ----------
-    labels_ : for each public record the label that it was given, None for none; student_ : fitted; result_, release_ : what may be
-    published; status_ : "valid", "declined" where the certificate did not hold, or "no_information" where most teachers failed; classes_,
-    n_features_in_, feature_names_in_. Where no record was given a label there is no student, and `predict` raises `NoResult`.
+    labels_ : array
+        For each public row its label, None for none.
+    student_ : classifier
+        The fitted student. Without any label there is none, and `predict`
+        raises `NoResult`.
+    result_ : VotedLabels
+        The labels as a result.
+    release_ : Release
+        What may be published.
+    status_ : str
+        "valid", "declined" where the certificate failed, or "no_information"
+        where most teachers failed.
+    classes_ : array
+        The public classes.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array
+        Their names, if there are any.
 
-    Guarantee: that of `TeacherLabels`; the student sees public records and released labels alone. Charged in full whether or not labels
-    come.
+    Notes
+    -----
+    Guarantee: that of `TeacherLabels`. The student sees public rows and
+    released labels alone. Each fit is charged in full, with or without labels.
 
+    Examples
+    --------
     >>> import confide as cf
     >>> from sklearn.linear_model import LogisticRegression
     >>> model = Pate(LogisticRegression(), teachers=50, privacy=cf.ApproxDP(3.0, 1e-5), classes=[0, 1], bounds=(-4, 4), ledger=None)
@@ -247,29 +388,59 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.noise = noise
 
     def plan(self, public: Any) -> Plan:
-        """What a fit with these public records would cost and do; nothing is read or charged. public: (queries, features)."""
+        """Plan a fit with these public rows; nothing is read or charged.
+
+        Parameters
+        ----------
+        public : array
+            Public rows, (queries, features).
+
+        Returns
+        -------
+        Plan
+            Cost and settings of the fit.
+        """
         _, columns = columns_of(public, "public")
         return engine.plan(self._method(_rows(columns)), self._schema(len(columns)), self.privacy)
 
     def fit(self, X: Any, y: Any, public: Any = None) -> Pate:
-        """Fit teachers on X (n, features), y (n,), label the rows of `public` (queries, features) and fit the student; spends `privacy`
-        once.
+        """Fit teachers, label the public rows and fit the student.
 
-        Raises `PlanError` for what public facts forbid: public records left out or with other columns, more teachers than records where
-        their number is public. Values never raise: what is missing becomes the middle of the bounds, a label that is not among `classes`
-        counts as the first one.
+        Each call is a release that costs `privacy`. Values never raise: a
+        missing value becomes the middle of the bounds, and a label that is not
+        among `classes` counts as the first one.
+
+        Parameters
+        ----------
+        X : array or frame
+            Private records, (n, features).
+        y : array
+            Their labels, (n,).
+        public : array or frame
+            Public rows to label, (queries, features). Required.
+
+        Returns
+        -------
+        Pate
+            The estimator.
+
+        Raises
+        ------
+        PlanError
+            Public facts forbid the fit: public rows are missing or have
+            other columns, or there are more teachers than records.
+        BudgetExceeded
+            The cost does not fit the ledger. Nothing was drawn or charged.
         """
         if public is None:
-            raise PlanError(
-                "fit needs public records without labels, which teachers vote on; write fit(X, y, public=P)"
-            )
+            raise PlanError("fit needs public rows without labels, which teachers vote on; write fit(X, y, public=P)")
         names, columns = columns_of(X, "X")
         known, asked = columns_of(public, "public")
         _, response = response_of(y, "Pate")
         same = len(asked) == len(columns) and (names is None or known is None or names == known)
         if not same or any(len(column) != len(response) for column in columns):
             raise PlanError(
-                "X and public must be tables with the same columns in the same order, and y must have one label for each row of X; write "
+                "X and public must be tables with the same columns in the same order, and y one label for each row of X; write "
                 "fit(X, y, public=P), P[:, j] and X[:, j] of one feature"
             )
         rows, schema = _rows(asked), self._schema(len(columns))
@@ -313,7 +484,7 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.student_ = clone(self._untaught()).fit(rows[known], own)
 
     def _untaught(self) -> Any:
-        """The student before it learns; `PlanError` for what is no classifier, before anything is charged."""
+        """The student before it learns; `PlanError` for an object that is not a classifier, before anything is charged."""
         student = self.teacher if self.student is None else self.student
         if isinstance(student, type) or not all(
             callable(getattr(student, verb, None)) for verb in ("fit", "predict", "get_params")
@@ -324,9 +495,27 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         return student
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The student's labels of public records X (rows, features); what is missing in them is the student's matter.
+        """The student's labels of public rows.
 
-        `NotFittedError` before fit, `NoResult` where no label was released, `ValueError` for columns that are not those of fit.
+        Parameters
+        ----------
+        X : array or frame
+            Public rows, (rows, features). Missing values are passed to the
+            student.
+
+        Returns
+        -------
+        array
+            A label for each row.
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        NoResult
+            No label was released.
+        ValueError
+            The columns are not those of `fit`.
         """
         check_is_fitted(self, "status_")
         found = np.asarray(self._taught().predict(self._public(X)), dtype=np.int64)
@@ -334,8 +523,29 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of classes for public records X by the student, (rows, classes), in the order of `classes_`; there where the
-        student has them, and no shares of votes. 0 for a class that no public record was labelled with. Raises as `predict`.
+        """The student's probabilities of the classes, where it has them.
+
+        They are not shares of votes. A class that no public row was labeled
+        with has probability 0.
+
+        Parameters
+        ----------
+        X : array or frame
+            Public rows, (rows, features).
+
+        Returns
+        -------
+        array
+            Probabilities, (rows, classes), in the order of `classes_`.
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        NoResult
+            No label was released.
+        ValueError
+            The columns are not those of `fit`.
         """
         check_is_fitted(self, "status_")
         student = self._taught()
@@ -388,7 +598,7 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
 
 
 def _rows(columns: Sequence[Any]) -> NDArray[Any]:
-    """Public records as one table, numbers wherever they are numbers."""
+    """Public rows as one table, numbers wherever they are numbers."""
     found = np.column_stack([np.asarray(column) for column in columns])
     return found if found.dtype.kind not in "biuf" else np.asarray(found, dtype=np.float64)
 

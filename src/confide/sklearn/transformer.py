@@ -26,22 +26,59 @@ from confide.sources import read
 
 
 class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
-    """Principal components with a differential privacy guarantee (`cf.reduction.PCA`).
+    """Principal components with differential privacy, for scikit-learn.
+
+    `transform` is for public rows, because scores of private ones are as
+    private as they are. In a pipeline before a private estimator the fit is
+    charged separately, and the scores need separate bounds.
 
     Parameters
     ----------
-    n_components : how many, all when left out; scale : "correlation" or "covariance"; privacy : what a fit may cost, no default;
-    schema : `confide.Schema` of the columns of X, or bounds : public bounds, one pair (low, high) or an array (n_features, 2); ledger :
-    charged by each fit, ledger=None for none; noise : leave it out, only simulations pass `cf.noise.SimulatedNoise(seed)`.
+    n_components : int, optional
+        Number of components. By default all.
+    scale : {"correlation", "covariance"}, default "correlation"
+        Whether columns are standardized, or kept in the units of the data.
+    privacy : Guarantee
+        Cost of each fit, such as ``GDP(1.0)``. Required.
+    schema : Schema, optional
+        Schema of the columns of X. Give either `schema` or `bounds`.
+    bounds : (float, float) or array, optional
+        Public bounds: one pair (low, high) for all columns, or an array
+        (n_features, 2).
+    ledger : Ledger or None
+        Ledger that every fit is charged to. None releases without accounting.
+        Required.
+    noise : Noise, optional
+        Source of noise. Only simulations pass ``SimulatedNoise(seed)``, with
+        ledger=None.
 
     Attributes
     ----------
-    components_ (k, n_features), explained_variance_, explained_variance_ratio_ (k,), mean_, scale_ (n_features,), n_components_, result_,
-    release_, status_, n_features_in_, feature_names_in_.
+    components_ : array
+        Components, (k, n_features).
+    explained_variance_, explained_variance_ratio_ : array
+        Explained variances (k,), and their shares of the total.
+    mean_, scale_ : array
+        What scores subtract and divide by, (n_features,).
+    n_components_ : int
+        Number of components k.
+    result_ : Basis
+        The components as a result.
+    release_ : Release
+        What may be published.
+    status_ : str
+        Status of the result.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : array
+        Their names, if there are any.
 
-    `transform` is for public records: scores of private ones are as private as they are. In a pipeline before a private estimator the fit
-    is charged by itself, and the scores need bounds of their own.
+    Notes
+    -----
+    Guarantee: that of `confide.reduction.PCA`.
 
+    Examples
+    --------
     >>> import confide as cf
     >>> X = np.random.default_rng(1).normal(size=(5_000, 3)).clip(-4, 4)
     >>> model = PrivatePCA(2, privacy=cf.GDP(1.0), bounds=(-4, 4), ledger=None).fit(X)
@@ -69,9 +106,28 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         self.noise = noise
 
     def fit(self, X: Any, y: Any = None) -> PrivatePCA:
-        """Release components of X (n, features), once; each call spends `privacy`. y is not looked at.
+        """Release the components of X; each call costs `privacy`.
 
-        Raises `PlanError` for what public facts forbid; warns with `StatusWarning` where the status is not "valid".
+        Warns with `StatusWarning` where the status is not "valid".
+
+        Parameters
+        ----------
+        X : array or frame
+            Records, (n, features).
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PrivatePCA
+            The estimator.
+
+        Raises
+        ------
+        PlanError
+            Public facts forbid the fit. Nothing was charged.
+        BudgetExceeded
+            The cost does not fit the ledger. Nothing was drawn or charged.
         """
         labels, columns = columns_of(X, "X")
         if len(columns) < 2:
@@ -101,10 +157,26 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Scores of public records, (rows, k).
+        """The scores of public rows.
 
-        `NotFittedError` before fit, `NoResult` where the release gave no components, `ValueError` for another number of columns, for
-        other names or another order than those of fit.
+        Parameters
+        ----------
+        X : array or frame
+            Public rows, (rows, n_features).
+
+        Returns
+        -------
+        array
+            Scores, (rows, k).
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        NoResult
+            The release gave no components.
+        ValueError
+            The number, names or order of columns are not those of `fit`.
         """
         check_is_fitted(self, "components_")
         self._answered()
@@ -114,9 +186,28 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         return np.asarray((rows - self.mean_) / self.scale_ @ self.components_.T)
 
     def inverse_transform(self, X: Any) -> NDArray[np.float64]:
-        """Records (rows, n_features) with these scores (rows, k), in the units of the columns; what the other components hold is left out.
+        """The records with given scores, in the units of the columns.
 
-        Raises as `transform`.
+        What the other components hold is lost.
+
+        Parameters
+        ----------
+        X : array
+            Scores, (rows, k).
+
+        Returns
+        -------
+        array
+            Records, (rows, n_features).
+
+        Raises
+        ------
+        NotFittedError
+            `fit` was not called.
+        NoResult
+            The release gave no components.
+        ValueError
+            The number of scores is not that of the components.
         """
         check_is_fitted(self, "components_")
         self._answered()

@@ -1,6 +1,6 @@
 """Where records are: tables and files, streamed in blocks; exact sums over them. This room is private.
 
-Nothing leaves it but the exact integers that `aggregate` hands to a method's meter: no value, position or count of
+Nothing leaves it but the exact integers that `aggregate` hands to a method's meter. No value, position or count of
 records stands in an error, a warning, a log line or a `repr`.
 """
 

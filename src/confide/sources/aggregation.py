@@ -41,7 +41,7 @@ _BLAS = ThreadpoolController()
 class Input(Protocol):
     """What a pass reads: parts, how one thread turns their blocks into codes, and whether the codes are wanted once more.
 
-    rows: the names of the rows of codes; columns: what is asked of the parts.
+    rows: the names of the rows of codes; columns: the columns that the parts give.
     """
 
     if TYPE_CHECKING:  # what each input has, as attributes or methods of its own
@@ -148,8 +148,9 @@ def _rows_of_a_block(columns: int) -> int:
 def _hold_freed_memory() -> None:
     """Let what one block's sums were made in serve the next block's.
 
-    The C library of Linux gives freed arrays of a MB or more back to the system, which clears each page of the next one, until it has seen
-    a larger array come and go: this one, of just less than the 32 MB that it learns from, which nobody touches.
+    The C library of Linux gives freed arrays of a MB or more back to the system, which clears each page of the next
+    one. It stops when it has seen a larger array come and go. This array is of just less than the 32 MB that it
+    learns from, and nothing touches it.
     """
     np.empty((1 << 22) - (1 << 10))
 
@@ -261,13 +262,13 @@ def _alike(statistics: Sequence[Statistic], rows: tuple[str, ...]) -> list[_Alik
 
 
 def _begins(statistic: Any) -> Beginning | None:
-    """A statistic's beginning; None for one that adds up blocks in a way of its own, which its parent's `take` would go past."""
+    """A statistic's beginning; None for one that adds up blocks in another way, which its parent's `take` would go past."""
     first = next((kind for kind in type(statistic).__mro__ if {"update", "take"} & set(vars(kind))), None)
     return statistic.begins if first is not None and "take" in vars(first) else None
 
 
 def _picked(columns: tuple[str, ...], rows: tuple[str, ...]) -> slice | list[int]:
-    """Which rows of the common matrix a statistic asks for: a slice, which takes no copy, where they are neighbours in order."""
+    """Which rows of the common matrix a statistic asks for: a slice, which takes no copy, where they are neighbors in order."""
     places = [rows.index(name) for name in columns]
     first = places[0] if places else 0
     return slice(first, first + len(places)) if places == list(range(first, first + len(places))) else places

@@ -1,16 +1,18 @@
 """The records of one draw, coded once: later passes read integer codes, and neither decode files nor clip and round again.
 
-The first pass reads the source and keeps each block of codes as whole numbers of 8, 16 or 32 bits (as many as the public number of
-steps asks for): in memory up to a public limit, what is more in a temporary file. Codes are integers, so that a later pass hands the same
-doubles to the statistics as a pass over the source would. It also sees the same records: what happens to the source after the first pass
-no longer matters. While there is memory left, what several passes would compute alike from a block is kept beside it
-(`core.Beginning`): of a least-squares line with many features the whitened rows of the last three passes.
+The first pass reads the source and keeps each block of codes as whole numbers of 8, 16 or 32 bits (as many as the
+public number of steps needs). They are in memory up to a public limit, and beyond it in a temporary file. Codes are
+integers, so that a later pass hands the same doubles to the statistics as a pass over the source would. It also sees
+the same records: what happens to the source after the first pass no longer matters. While there is memory left, what
+several passes would compute alike from a block is kept, too (`core.Beginning`): for least squares with many features
+the whitened rows of the last three passes.
 
-Nothing of it outlives the draw. The file has no name, or loses it when it is made (`tempfile.TemporaryFile`: O_TMPFILE, or an unlink at
-once), and only its owner may open it, so that a crash or a kill leaves nothing behind; the memory is dropped when the draw ends, whichever
-way, and a method that kept the source gets an error. The file's size shows how many records there are to whoever can watch this machine's
-disk or memory meanwhile, as the source's own size does; nothing that is published follows from it. Where the file cannot be written, as on
-a full disk, nothing is kept and each pass reads the source: an error would tell of a size.
+Nothing of it outlives the draw. The file has no name, or loses it when it is made (`tempfile.TemporaryFile`:
+O_TMPFILE, or an unlink at once), and only its owner may open it. So a crash or a kill leaves nothing behind. The
+memory is dropped when the draw ends, whichever way, and a method that kept the source gets an error. The file's size
+shows how many records there are to anyone who can watch this machine's disk or memory meanwhile, as the source's own
+size does. Nothing that is published follows from it. Where the file cannot be written, as on a full disk, nothing is
+kept and each pass reads the source: an error would tell of a size.
 
 What a source for one draw needs of the records behind it: passes over them, and where codes may be kept.
 """
@@ -70,7 +72,7 @@ _OVER = "the draw is over, and with it what was kept of the records; read them i
 class KeptSource(WrappedSource):
     """A source for one draw, whose records are read and coded in the first pass. Made by `RecordSource.kept`, closed by it.
 
-    It belongs to the private wing, as the source behind it does: it hands records to nobody, cannot be pickled, and shows nothing.
+    It is private, like the source behind it. It hands records to no one, cannot be pickled, and shows nothing.
     """
 
     def __init__(self, source: Passes, rows: Sequence[str], memory: int, folder: str | None) -> None:
@@ -114,7 +116,7 @@ class KeptSource(WrappedSource):
 
 @dataclass(frozen=True)
 class Packing:
-    """How a block of codes, float64 (rows, records), lies in bytes: row after row, each of its own type, at a multiple of 8 bytes."""
+    """How a block of codes, float64 (rows, records), lies in bytes: row after row, each with its type, at a multiple of 8 bytes."""
 
     rows: tuple[str, ...]
     types: tuple[np.dtype[Any], ...]
@@ -276,7 +278,7 @@ class Blocks(Part, Input):
         yield Block(records, [block, place])
 
     def begun(self, block: Block, begins: Beginning, codes: Codes) -> Any:
-        """What a beginning gives for the codes of a block. One that stays is kept beside the codes while there is memory."""
+        """What a beginning gives for the codes of a block. One that stays is kept with the codes while there is memory."""
         if not begins.stays:
             return begins(codes)
         stays: Any = begins

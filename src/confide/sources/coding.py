@@ -1,21 +1,21 @@
 """Cells to codes: the rows of exact integers that a statistic is handed.
 
-A statistic names its rows: a schema column stands for its codes, `outside(NAME)` for 1 where the value of a numeric
-column lay outside its bounds and 0 elsewhere (a missing value did not). Each column is read once for both.
+A statistic names its rows. A schema column means its codes, `outside(NAME)` for 1 where the value of a numeric column
+lay outside its bounds and 0 elsewhere (a missing value did not). Each column is read once for both.
 
-Text cells: made valid, and read as numbers, each cell by itself.
+Text cells: made valid, and read as numbers, each cell separately.
 
-Physical columns to numbers and labels: each cell by itself, whatever its neighbours are.
+Physical columns to numbers and labels: each cell separately, whatever its neighbors are.
 
 The privacy proof asks that the code of a record be a function of that record alone. So nothing here looks at a column
-as a whole: no type is inferred, a cell that does not parse is missing and changes no other, and every cast is
+as a whole. No type is inferred, a cell that does not parse is missing and changes no other, and every cast is
 elementwise.
 
 The rules, one for each kind of cell:
 
 - numbers and booleans become float64 (False 0, True 1); null, NaN and infinities are missing;
 - text in a numeric column is the double nearest to the decimal number written there, white space around it ignored;
-  the words true, True, TRUE are 1 and false, False, FALSE are 0; any other text is missing;
+  The words true, True, TRUE are 1 and false, False, FALSE are 0. Any other text is missing;
 - a cell of a categorical column is the level that has exactly its text. A cell that has no such level is the level of
   the same number: 1, 1.0, "1.0" and True all mean the level "1" (an integer column that became floating because of
   one missing value still means its levels), and a boolean first means "True", "true", "1" in this order. Anything
@@ -25,8 +25,8 @@ The rules, one for each kind of cell:
 
 Where records come from, piece by piece: what every kind of input gives to the aggregation.
 
-An input is a list of parts (one table, or several files); a part is cut into pieces that threads take one after the
-other; a piece streams blocks of rows. Nothing that leaves this room quotes a record: see `guarded`.
+An input is a list of parts (one table, or several files). A part is cut into pieces that threads take one after the
+other. A piece streams blocks of rows. Nothing that leaves this room quotes a record: see `guarded`.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def text_numbers(cells: pa.Array) -> Floats:
 
 
 def _parsed(cells: pa.Array) -> Floats:
-    """polars' cast: correctly rounded, cell by cell, null for what is no number; pandas' parser looks at all cells."""
+    """polars' cast: correctly rounded, cell by cell, null for what is not a number; pandas' parser looks at all cells."""
     import polars as pl  # here, because sources without text need not load it
 
     series = pl.Series(values=cells, dtype=None)
@@ -424,7 +424,7 @@ class Part(Protocol):
             ...
 
         def verify(self) -> None:
-            """Raise `SourceError` when the file is no longer the one that was opened."""
+            """Raise `SourceError` when the file is not the one that was opened any more."""
             ...
 
         def pieces(self, names: Sequence[str]) -> Iterator[Piece]: ...
@@ -432,7 +432,7 @@ class Part(Protocol):
 
     @property
     def travels(self) -> bool:
-        """Whether workers elsewhere can read it by themselves. Override where they can."""
+        """Whether workers elsewhere can read it. Override where they can."""
         return False
 
     @property
@@ -491,10 +491,10 @@ class FileMark:
 
     @classmethod
     def of(cls, path: Path) -> FileMark:
-        """Raises `SourceError` when there is no such file, or when it is no regular one."""
+        """Raises `SourceError` when the file does not exist, or is not a regular one."""
         if _ADDRESS.match(str(path)):
             raise SourceError(
-                "an address is no file; give CSV or Parquet files, or survey.sqlite/answers; a database is read in Python, by "
+                "an address is not a file; give CSV or Parquet files, or survey.sqlite/answers; a database is read in Python, by "
                 "cf.read(cf.sql(address, 'select ...'), schema)"
             )
         if not path.exists():

@@ -1,4 +1,4 @@
-"""`read`: the one way in, whatever holds the records."""
+"""`read`: how records enter, whatever holds them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from confide.sources.source import RecordSource
 
 _TAKES = (
     "a NumPy array, a mapping of arrays, a pandas or polars frame, anything with an Arrow stream, a DuckDB relation, "
-    "cf.sql(address, query), a function that gives one of these anew each time, or the path of a .csv, .csv.gz or .parquet file "
+    "cf.sql(address, query), or a function that gives one of these again each time. Also the path of a .csv, .csv.gz or .parquet file "
     "(or several paths, or a directory of Parquet files, or a table of a database: survey.sqlite/answers)"
 )
 
@@ -61,36 +61,93 @@ def read(
     ids: str | None = None,
     executor: Any = None,
 ) -> RecordSource:
-    """Records behind a schema, ready for a release. Nothing is read here but names, types and sizes (and a stream that can be read once).
+    """Put records behind a schema, ready for a release.
 
-    data: a NumPy array of shape (records, columns), columns in the schema's order (one dimension for one column); a
-    mapping of column names to arrays, series or lists; a pandas DataFrame; a polars DataFrame, or LazyFrame (streamed); a pyarrow Table
-    or RecordBatch; a DuckDB relation; a Spark DataFrame (read by Spark's workers); a query,
-    `cf.sql("postgresql://...", "select ...")`; a table of a database, "survey.sqlite/answers", "survey.duckdb/answers", or
-    "env:CLINIC/answers" where the variable CLINIC holds the database's address; the path of a .csv, .csv.gz or .parquet file, a list of
-    such paths, or a directory of Parquet files, whose folders key=value are columns; an address such as "s3://bucket/survey", or a path
-    within `filesystem`, a `pyarrow.fs.FileSystem`; a function without arguments that gives one of these anew each time (or a list of such
-    functions). Anything else that has `__arrow_c_stream__`, as a pyarrow RecordBatchReader, can be read once: it is read here, and kept
-    as `spool` says. Columns that the schema lacks are ignored.
-    Records are in one part of what is given: the same file twice (by two names or by a link), a folder and its file, the same query, table,
-    function or frame twice is refused, since each record would count twice at the price of once. So is a folder of a table format (Delta
-    Lake, Iceberg, Hudi), where files of former versions lie. Copies are not found.
-    recursive: also the Parquet files of folders within a directory that are not named key=value; left out, such folders are refused.
-    schema: a `Schema`, or the path of a TOML file; dataset: the name under which a ledger charges these records, by
-    default the schema's; delimiter: what separates the fields of CSV files.
-    executor: where passes run: left out, the threads of this process; "dask://host:8786", "spark://host:7077", a `distributed.Client` or a
-    `SparkSession`: workers, which read files (or call functions) themselves and send sums of integers alone, the same to the bit.
-    memory, spool: a release of several passes codes its records once and keeps the codes until it is drawn, up to `memory` megabytes in
-    memory (192), what is more in a file without a name in the folder `spool` (the system's own for temporary files); memory=0 keeps all of
-    them there. threads: that read and add up, by default one for each processor, at most four; sums are the same for any number.
-    ids: a column of record ids beside the schema's, for a protected stream (`cf.local.Releaser`).
+    Nothing is read here except names, types and sizes, and a stream that can be
+    read only once. Columns that the schema lacks are ignored.
 
-    Values never raise: text that is no number, a label that is no level and a malformed line are missing, and follow
-    the schema's `on_missing`; values out of bounds are moved to the bounds. One line of a CSV file is one record.
+    Parameters
+    ----------
+    data : array, mapping, DataFrame, Table, path, list of paths, or Query
+        The records; the kinds are listed in Notes.
+    schema : Schema or path
+        A `Schema`, or the path of its TOML file.
+    dataset : str, optional
+        Name under which a ledger charges these records. Left out: that of the
+        schema.
+    delimiter : str, default ","
+        What separates the fields of CSV files.
+    memory : int, default 192
+        Megabytes in memory for codes. A release of several passes codes its
+        records once and keeps the codes until it is drawn. 0 keeps all of them
+        in a file.
+    spool : path, optional
+        Folder of the file, which has no name, for codes beyond `memory`. Left
+        out: the system's folder for temporary files.
+    threads : int, optional
+        Threads that read and add up. Left out: one for each processor, at most
+        four. Sums are the same for any number.
+    filesystem : pyarrow.fs.FileSystem, optional
+        File system in which paths are looked up.
+    recursive : bool, default False
+        Whether to read Parquet files of folders within a directory that are not
+        named key=value, too. Otherwise these folders are refused.
+    ids : str, optional
+        Column of record IDs that is not in the schema, for a protected stream
+        (`cf.local.Releaser`).
+    executor : str, distributed.Client or SparkSession, optional
+        Where passes run, such as ``"dask://host:8786"`` or
+        ``"spark://host:7077"``. Workers read files (or call functions) and send
+        sums of integers alone, the same to the bit. Left out: the threads of
+        this process.
 
-    Raises `SourceError` for data that cannot be read as such (no file, unknown ending, not Parquet, unequal columns)
-    and `SchemaError` for the schema or the delimiter; columns are checked when an analysis asks for them.
+    Returns
+    -------
+    RecordSource
+        The records behind the schema.
 
+    Raises
+    ------
+    SourceError
+        The data cannot be read: no file, unknown ending, not Parquet, unequal
+        columns.
+    SchemaError
+        The schema or the delimiter is wrong. Columns are checked when an
+        analysis needs them.
+
+    Notes
+    -----
+    Kinds of data:
+
+    - a NumPy array of shape (records, columns) in the schema's order, or a
+    mapping of column names to arrays, series or lists;
+    - a pandas DataFrame, a polars DataFrame or LazyFrame (streamed), a pyarrow
+    Table or RecordBatch, a DuckDB relation;
+    - a Spark DataFrame, which Spark's workers read;
+    - a query, ``cf.sql("postgresql://...", "select ...")``, or a table of a
+    database: "survey.sqlite/answers", "survey.duckdb/answers", or
+    "env:CLINIC/answers" where the variable CLINIC holds the database's address;
+    - the path of a .csv, .csv.gz or .parquet file, a list of paths, or a
+    directory of Parquet files, whose folders key=value are columns;
+    - an address such as "s3://bucket/survey", or a path within `filesystem`;
+    - a function without arguments that gives one of these again each time, or a
+    list of functions;
+    - anything else with `__arrow_c_stream__`, such as a pyarrow
+    RecordBatchReader. It can be read once, so it is read here and kept as
+    `memory` and `spool` say.
+
+    Records must be given once. These are refused: the same file twice (by two
+    names or by a link), a folder and its file, the same query, table, function
+    or frame twice. The reason: each record would count twice and be charged
+    once. So is a folder of a table format (Delta Lake, Iceberg, Hudi), in which
+    files of former versions lie. Copies are not found.
+
+    Values never raise. Text that is not a number, an undeclared label and a
+    malformed line are missing and follow the schema's `on_missing`. Values
+    outside the bounds are clipped. One line of a CSV file is one record.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from confide.schema import Numeric, Schema
     >>> schema = Schema({"age": Numeric(0, 100), "income": Numeric(0, 1e5)}, dataset="survey")
@@ -128,21 +185,21 @@ def _executor(given: Any, parts: Sequence[Part]) -> Executor | None:
     if found is None or there is None:
         return found
     raise SourceError(
-        f"{there.place} is read by this process alone, and {found.name} reads on its workers; give it files that all of them see, a "
+        f"{there.place} is read by this process alone, and {found.name} reads on its workers. Give it files that all of them see, a "
         "function (or a list of functions) that each of them can call, or leave executor= out"
     )
 
 
 def _threads(threads: Any) -> int:
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
-        raise SourceError(f"threads={threads!r} is no number of threads; write threads=1 or more, or leave it out")
+        raise SourceError(f"threads={threads!r} is not a number of threads; write threads=1 or more, or leave it out")
     return int(threads)
 
 
 def _memory(memory: Any) -> int:
     if isinstance(memory, bool) or not isinstance(memory, (int, np.integer)) or memory < 0:
         raise SourceError(
-            f"memory={memory!r} is no number of megabytes; it is what a release may keep of its coded records in memory: "
+            f"memory={memory!r} is not a number of megabytes; it is what a release may keep of its coded records in memory: "
             "write memory=192, or memory=0 to keep them in a temporary file"
         )
     return int(memory)
@@ -151,8 +208,8 @@ def _memory(memory: Any) -> int:
 def _folder(spool: Any) -> str:
     if not isinstance(spool, (str, os.PathLike)) or not Path(spool).is_dir():
         raise SourceError(
-            f"spool={os.fspath(spool) if isinstance(spool, os.PathLike) else spool!r} is no folder; it is where codes that do not fit in "
-            'memory are kept during a release: write spool="/var/tmp", or leave it out'
+            f"spool={os.fspath(spool) if isinstance(spool, os.PathLike) else spool!r} is not a folder; it is where codes that do not fit "
+            'in memory are kept during a release: write spool="/var/tmp", or leave it out'
         )
     return str(Path(spool))
 
@@ -194,7 +251,7 @@ def _function(function: Any, opening: _Opening, seen: SeenOrigins, place: str) -
 
 
 def _table(data: Any, opening: _Opening, again: bool = False) -> Part:
-    """The part of one table, in memory or not. again: the caller can make it anew, so that what is read once need not be kept."""
+    """The part of one table, in memory or not. again: the caller can make it again, so that what is read once need not be kept."""
     # named by module, so that pandas, polars and duckdb are loaded only by those who use them
     kinds = {f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in type(data).__mro__}
     wanted = opening.wanted
@@ -232,7 +289,7 @@ def _behind_a_stream(data: Any, kinds: set[str], opening: _Opening, again: bool)
         return Stream(reader) if again else _kept(Stream(reader), opening)
     if hasattr(data, "__arrow_c_array__"):
         batch = guarded(
-            f"the Arrow array of a {type(data).__name__} is no record batch", partial(pa.record_batch, data)
+            f"the Arrow array of a {type(data).__name__} is not a record batch", partial(pa.record_batch, data)
         )
         return from_arrow(pa.Table.from_batches([batch]), opening.wanted)
     if callable(data) and not again:
@@ -245,7 +302,7 @@ def _reader(data: Any) -> pa.RecordBatchReader:
 
 
 def _kept(stream: Stream, opening: _Opening) -> Part:
-    """A stream that can be read once, read and kept now; its size is said on standard error."""
+    """A stream that can be read once, read and kept now; its size is printed on standard error."""
     kept = Spooled(stream, opening.wanted, opening.memory, opening.spool)
     kept.tell()
     return kept
@@ -282,7 +339,7 @@ def _behind(path: Any, opening: _Opening, looked: dict[str, list[Any]]) -> Itera
     if listing.others:
         raise SourceError(
             f"the directory {place} holds other files of records, such as CSV files, and of a folder .parquet files alone "
-            "are read; give the files one by one"
+            "are read; give a list of the files"
         )
     if not listing.files:
         raise SourceError(f"the directory {place} holds no .parquet file; confide.read takes {_TAKES}")

@@ -1,4 +1,5 @@
-"""Records one by one, in order: for a release in which every row carries noise of its own (`confide.local`), and for nothing else.
+"""Records individually, in order: for a release in which noise is added to every row separately (`confide.local`), and
+for nothing else.
 
 A `RecordSource`, which methods are handed, gives sums alone. Rows come from here, for the faces of `cf.local`, which no method sees.
 """
@@ -33,7 +34,7 @@ class RowSource:
         return self._source.dataset
 
     def check(self, columns: Sequence[str]) -> None:
-        """As `RecordSource.check`, with a new look at what is asked again, before anything is charged."""
+        """As `RecordSource.check`, with a new check of what runs again, before anything is charged."""
         with self._source.opened():
             self._source.check(columns)
 

@@ -28,10 +28,11 @@ _LISTED = 30
 class RecordSource(Source):
     """Records of one table or of several files, coded block by block. Made by `confide.read`.
 
-    schema: what is public about the records; dataset: the name under which a ledger charges them; rereadable: whether
-    they can be read several times, as all that `confide.read` opens can. memory, spool, threads: of `confide.read`.
+    `schema`: what is public about the records. `dataset`: the name under which a ledger charges them. `rereadable`:
+    whether they can be read several times, as all that `confide.read` opens can. `memory`, `spool`, `threads`: of
+    `confide.read`.
 
-    It belongs to the private wing: it hands records to nobody, and nothing that it shows depends on them.
+    It is private: it hands records to no one, and nothing that it shows depends on them.
 
     >>> from confide.schema import Numeric, Schema
     >>> source = RecordSource(Schema({"age": Numeric(0, 100)}, dataset="survey"), [])
@@ -81,7 +82,7 @@ class RecordSource(Source):
         """Raise when these columns cannot be read, from the schema and the files' metadata; no record is read.
 
         Raises `SchemaError` for a column that the schema lacks, `SourceError` for one that is not in the data, is
-        there twice, or has a physical type that no column can have, and for a file that changed.
+        there twice, or has a physical type that no column can have. Also for a file that changed.
         """
         ids = self._schema.ids
         of_units = (UNIT_ROW, WHOLE_ROW, CLUSTER_ROW) if ids else ()
@@ -107,7 +108,8 @@ class RecordSource(Source):
     def opened(self) -> Iterator[RecordSource | RemoteSource]:
         """What one release reads: of databases one snapshot, on an executor its workers' records. The gate opens it before the charge.
 
-        Raises `SourceError` for a query or function that is no longer answered, or with other columns than when it was opened.
+        Raises `SourceError` for a query or function that no longer works, or with other columns than when it was
+        opened.
         """
         with ExitStack() as sessions:
             for part in self._parts:
@@ -129,7 +131,7 @@ class RecordSource(Source):
         Raises as `check` does before the first record, and `SourceError` when a file cannot be read to its end, or when it
         changed meanwhile.
 
-        Under an enforced unit the sums are over the bounded units, whoever asks: the gate's `bounded` alone gives the ledger's key.
+        Under an enforced unit the sums are over the bounded units, no matter who asks: the gate's `bounded` alone gives the ledger's key.
         """
         if self._apart:
             with self._one(WHOLE_ROW in named_rows(statistics)) as source:
@@ -163,9 +165,9 @@ class RecordSource(Source):
     def bounded(self, key: bytes | None = None, *, whole: bool = False) -> Iterator[UnitSource | RemoteSource]:
         """The records of the schema's enforced unit for one draw: read and coded once, at most `rows` rows' worth of each unit.
 
-        key: the ledger's, 32 bytes; the schema's digest when left out. What the unit's rule keeps hangs on it, no guarantee does. whole:
-        all rows of a unit are there, up to 2^16, for statistics that weigh them (`core.units.privacy_unit`); others see the kept ones
-        alone.
+        `key`: the ledger's, 32 bytes; the schema's digest when left out. What the unit's rule keeps depends on it,
+        and no guarantee does. `whole`: all rows of a unit are there, up to 2^16, for statistics that weigh them
+        (`core.units.privacy_unit`); others see the kept ones alone.
         """
         unit = self._schema.unit if isinstance(self._schema.unit, Unit) else None
         if not self._brought_together:
@@ -197,7 +199,7 @@ class RecordSource(Source):
         )
 
     def count(self) -> int:
-        """The exact number of records, of ids under an enforced unit. For the gate alone, and there only under "substitute", where it is
+        """The exact number of records, of ids under an enforced unit. For the gate alone, and there only under substitution, where it is
         public.
 
         Raises `SourceError` for a file that changed or cannot be read.

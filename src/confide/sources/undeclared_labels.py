@@ -1,6 +1,6 @@
 """Labels that match no declared level, counted for the data steward: a misspelt level is silently missing otherwise.
 
-The counts are exact and come from records: they are for the eyes of whoever may see the records, and belong in no release, plan, message
+The counts are exact and come from records: they are for the eyes of anyone who may see the records, and belong in no release, plan, message
 or log. Nothing on the way to a release calls this room.
 """
 

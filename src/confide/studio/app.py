@@ -25,12 +25,12 @@ from starlette.routing import Route
 
 from confide import engine
 from confide._helpers import clean
-from confide._special import ndtr
 from confide.ask.menu import PUBLICATION, Question, asked_in, by_family, number, question, questions, reading_of
 from confide.core import Plan
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
-from confide.ledger import Ledger
+from confide.guarantees.plain_words import guess_percent
+from confide.ledger import Ledger, printing
 from confide.noise import SimulatedNoise
 from confide.results.base import BaseResult
 from confide.results.pages.export import save
@@ -45,8 +45,8 @@ from confide.studio.guard import Guard, Keys, policy
 from confide.studio.script import STEPS
 from confide.studio.upload import ENDINGS, LARGEST, ForeignForm, received
 
-# how often who guesses whether one person is in the data is right, of 100 cases, by mu
-CHANCES = [(mu, 100 * float(ndtr(mu / 2))) for mu in (0.5, 1, 2)]
+# the guarantee in plain words, by mu: per cent of right guesses, rounded up
+GUESSES = [(mu, guess_percent(GDP(mu))) for mu in (0.5, 1, 2)]
 _REPORT = (
     "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; base-uri 'none'"
 )
@@ -225,7 +225,7 @@ class Studio:
 
     def _page(self, template: str, /, status: int = 200, script: str | None = None, **facts: Any) -> Response:
         made = templates().get_template(f"{template}.html.j2")
-        text = made.render(csrf=self.keys.form, folder=self.folder.root.name, script=script, chances=CHANCES, **facts)
+        text = made.render(csrf=self.keys.form, folder=self.folder.root.name, script=script, guesses=GUESSES, **facts)
         headers = {"Content-Security-Policy": policy(script)}
         return HTMLResponse(text, status, headers=headers)
 
@@ -334,7 +334,7 @@ class Studio:
         return to(f"/ledger/{quote(name)}")
 
     def ledger(self, web: Web) -> Response:
-        """What was spent, what is left and what it buys, of each data set of a ledger."""
+        """The percentage used, what it means and what is left, for each dataset of a ledger."""
         name = web.path_params["name"]
         place = self.folder.path(name)
         shown = []
@@ -345,13 +345,18 @@ class Studio:
             "ledger",
             name=name,
             accounts=shown,
+            used=lambda state: printing.percent(state.used),
+            left=lambda state: printing.left(state.used),
+            when=lambda row: printing.moment(row.time, utc=False),
+            what=printing.what,
+            charged=lambda row: printing.percent(row.share) if row.kind == "charge" else "",
             schemas=approvals.schemas_of(self.folder, [one.dataset for one, _ in shown]),
         )
 
     # questions --------------------------------------------------------------------------------------------------------
 
     def ask(self, web: Web) -> Response:
-        """The form of a question, with its plan where it is filled in."""
+        """The form of an analysis, with its plan once it is filled in."""
         form = asked_of(web.query_params)
         many = form.get("kind") == PUBLICATION
         found = self._schema(form["schema"]) if form.get("schema") else None
@@ -383,7 +388,7 @@ class Studio:
             return self._page("plan", plan=None, error=str(error).split("\n"))
 
     def practise(self, web: Web) -> Response:
-        """The report of practice records: drawn from the schema alone, with noise from a seed."""
+        """The report of test data: drawn from the schema alone, with noise from a seed."""
         form = asked_of(web.query_params)
         made = self._plan(form)
         return self._practised(made, form)
@@ -394,13 +399,13 @@ class Studio:
         size = made.n or made.planned_n or n
         if size > _MOST_PRACTICE:
             raise PlanError(
-                f"practice has at most {_MOST_PRACTICE:,} records, and this plan is about {size:,}; its release has no such limit"
+                f"a rehearsal has at most {_MOST_PRACTICE:,} records, and this plan is for {size:,}; its release has no limit of this kind"
             )
         done = engine.release(made, read(schema.sample(size, seed), schema), ledger=None, noise=SimulatedNoise(seed))
         return report(_read(form, engine.infer(done)))
 
     def write_request(self, web: Web, form: Form) -> Response:
-        """Keep what is asked as a request: a file that the steward decides on."""
+        """Write a request: a file that the steward decides on."""
         asked = asked_of(form)
         made = self._plan(asked)
         stem = form.get("name", "").strip() or f"{asked['kind']}-{asked.get('formula', made.target)}"
@@ -428,18 +433,20 @@ class Studio:
             endings=list(STEPS),
             written=list(WRITTEN),
             error=refused.split("\n") if refused else [],
-            **({} if plan is None else self._choices(Schema.from_dict(plan.schema))),
+            **({} if plan is None else self._choices(plan)),
         )
         if state.name == "running":
             response.headers["Refresh"] = "1"
         return response
 
-    def _choices(self, about: Schema) -> dict[str, Any]:
-        """Of which records and on whose account a request may be released; chosen beforehand is what its schema is of, and nothing else."""
+    def _choices(self, plan: Plan) -> dict[str, Any]:
+        """The records and budgets of a request, and its cost. Only what its schema was made for is chosen beforehand."""
+        about = Schema.from_dict(plan.schema)
         ledgers = [(name, own) for name in self.folder.ledgers() if (own := approvals.accounts(self.folder, name))]
         named = approvals.accounts_of(ledgers, about)
         chosen = {"data": self.folder.records_of_schema(about), "ledger": named[0] if len(named) == 1 else None}
-        return {"data": self.folder.data(), "ledgers": ledgers, "chosen": chosen}
+        costs = approvals.costs(self.folder, named, plan, about)
+        return {"data": self.folder.data(), "ledgers": ledgers, "chosen": chosen, "costs": costs}
 
     def _seen(self, asked: Request) -> Plan:
         """The plan made anew, with what it is expected to give where the form says for how many records: the same plan, by its digest."""
@@ -461,7 +468,7 @@ class Studio:
         return download(text, f"{asked.name}.{ending}", media)
 
     def simulate(self, web: Web, form: Form) -> Response:
-        """What the request would give on practice records."""
+        """What the request would give on test data."""
         asked = self.folder.request(web.path_params["name"])
         return self._practised(asked.plan, asked.form)
 
@@ -472,12 +479,12 @@ class Studio:
             clean(" ".join(form.get("reason", "").split()))[:2_000],
         )
         if not reason:
-            raise PlanError("a refusal needs a reason, for the one who asks")
+            raise PlanError("a refusal needs a reason, which the analyst reads")
         self.folder.decide(asked.name, {"decision": "refused", "reason": reason, "plan_sha256": asked.plan.sha256})
         return to(f"/request/{quote(asked.name)}")
 
     def again(self, web: Web, form: Form) -> Response:
-        """Put the decision on a request aside, where nothing came of it or the steward thinks again."""
+        """Reopen a request, if nothing came of it or the steward reconsiders."""
         asked = self.folder.request(web.path_params["name"])
         if self.desk.state(asked).name not in ("refused", "stopped"):
             raise PlanError(
@@ -487,7 +494,7 @@ class Studio:
         return to(f"/request/{quote(asked.name)}")
 
     def approve(self, web: Web, form: Form) -> Response:
-        """Say what the release would be charged to whom; nothing is done yet."""
+        """Prepare the page before the charge; nothing is charged yet."""
         asked = self.folder.request(web.path_params["name"])
         if form.get("sha256") != asked.plan.sha256:
             raise PlanError("the request's file changed since this page was shown; nothing was done; read it again")
@@ -500,7 +507,7 @@ class Studio:
         return to(f"/approve/{made.nonce}")
 
     def approval(self, web: Web) -> Response:
-        """The last page before a charge: the digest, the price, what is left."""
+        """The last page before a charge: plan ID, cost, meaning, what is left."""
         made = self.desk.prepared(web.path_params["nonce"])
         asked = self.folder.request(made.request)
         return self._page("approve", made=made, asked=asked, state=self.desk.state(asked))

@@ -5,7 +5,8 @@ one ledger. Beginning it writes the decision beside the request, exclusively: of
 others are shown what it does. The decision is on disk before the ledger is charged, and the release before any page is made of it, so
 that a server that dies leaves one of three states, each told by the files and the ledger: nothing charged, charged and not kept, kept.
 
-The budgets of a folder: what is left in its ledgers, which schemas have one, and what the form of a new one begins with.
+The budgets of a folder: what is left in its ledgers, what a plan would take of them, which schemas have one, and how the form of a new
+one is filled in.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from datetime import datetime
 from typing import IO, Any
 
 from confide import engine
-from confide.core import Release
+from confide.core import Plan, Release
 from confide.engine.planning import pins
 from confide.errors import ConfideError, LedgerBusy, PlanError, ReleaseError
 from confide.ledger import Ledger, same_name
+from confide.ledger.printing import left, percent
 from confide.schema import Schema
 from confide.sources import read
 from confide.sources.coding import FileMark
@@ -33,10 +35,10 @@ from confide.studio.forms import Form
 
 @dataclass(frozen=True)
 class Prepared:
-    """A release that may be begun: what, of which records, on whose account, and what that takes.
+    """A release that may begin: what, of which records, which budget it charges, and what that costs.
 
-    words: what is asked for, in one line; size and changed: of the file, empty of a database elsewhere; others: records of the folder that
-    have the schema's columns, too; allow_partial: whether the other questions of a publication are kept where one fails after the charge
+    words: the analysis in one line; size and changed: of the file, empty of a database elsewhere; others: records of the folder that
+    also have the schema's columns; allow_partial: whether the other analyses of a publication are kept if one fails after the charge
     (`engine.release`).
     """
 
@@ -50,11 +52,36 @@ class Prepared:
     others: tuple[str, ...]
     ledger: str
     dataset: str
-    price: str
-    before: str
-    after: str
+    cost: Cost
     allow_partial: bool
     mark: FileMark | None = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a plan takes of a budget, as percentages, in parameters and in plain words."""
+
+    words: str
+    used: str
+    after: str
+    bar: float
+    meaning: str
+    parameters: str
+
+    @classmethod
+    def of(cls, plan: Plan, book: Ledger, dataset: str | None) -> Cost:
+        """The cost of a plan in a ledger; dataset: of the records. `ConfideError` where the release would be refused."""
+        book.check(**pins(plan.schema, dataset))
+        quote, state = book.preview(plan.guarantees), book.show()
+        end = "nothing more fits afterward" if quote.last else f"{quote.after} would remain"
+        return cls(
+            words=f"{percent(quote.share)} of the budget of {book.dataset!r}",
+            used=percent(state.used),
+            after=percent(quote.used),
+            bar=min(100.0, 100 * quote.used),
+            meaning=quote.meaning,
+            parameters=f"{quote.price}; {end}",
+        )
 
 
 @dataclass(frozen=True)
@@ -98,8 +125,7 @@ class ApprovalQueue:
             )
         book = Ledger.open(self._folder.path(ledger), dataset=dataset or schema.dataset)
         try:
-            book.check(**pins(plan.schema, records.dataset))
-            quote = book.preview(plan.guarantees)
+            cost = Cost.of(plan, book, records.dataset)
             made = Prepared(
                 nonce=secrets.token_urlsafe(16),
                 request=asked.name,
@@ -111,9 +137,7 @@ class ApprovalQueue:
                 others=tuple(name for name in self._folder.with_columns_of(schema) if name != data),
                 ledger=ledger,
                 dataset=book.dataset,
-                price=f"{quote.statement}, counted as {quote.price}",
-                before=str(quote.before),
-                after="nothing: this takes all that is left" if quote.last else str(quote.after),
+                cost=cost,
                 allow_partial=allow_partial and bool(plan.children),
                 mark=mark,
             )
@@ -206,7 +230,7 @@ class ApprovalQueue:
         ]
         since = [row for row in own if row.time >= str(said.get("decided", ""))[:19]]
         if not since:
-            return "the release did not begin: the ledger has no charge for this plan since it was approved; nothing was spent"
+            return "the release did not begin: the ledger has no charge for this plan since it was approved; nothing was charged"
         row = since[-1]
         return (
             f"it was charged as entry {row.seq} of dataset {state.dataset!r} ({row.guarantee}), and the release was not kept; the charge "
@@ -257,34 +281,47 @@ def _same(done: Release, asked: Request) -> bool:
 
 
 def accounts(folder: Folder, name: str) -> list[tuple[str, str]]:
-    """(dataset, what is left) of a ledger; nothing of a file that is none."""
+    """(dataset, the percentage of its budget that is left) of a ledger; nothing of another file."""
     place, found = folder.path(name), []
     with suppress(ConfideError):
         for dataset in Ledger.datasets(place):
             with closing(Ledger.open(place, dataset=dataset)) as book:
-                found.append((dataset, book.show().remaining))
+                found.append((dataset, left(book.show().used)))
         return found
     return []
 
 
 def accounts_of(ledgers: Sequence[tuple[str, list[tuple[str, str]]]], about: Schema) -> list[str]:
-    """FILE/DATASET of each budget for the schema's data set. ledgers: files with their `accounts`."""
+    """FILE/DATASET of each budget for the schema's dataset. ledgers: files with their `accounts`."""
     named = [(name, dataset) for name, held in ledgers for dataset, _ in held]
     return [f"{name}/{one}" for name, one in named if about.dataset is not None and same_name(about.dataset, one)]
 
 
+def costs(folder: Folder, named: Sequence[str], plan: Plan, about: Schema) -> list[tuple[str, Cost | None, str]]:
+    """What a plan would cost in each of these budgets, FILE/DATASET, or why it would be refused."""
+    found: list[tuple[str, Cost | None, str]] = []
+    for one in named:
+        name, _, dataset = one.partition("/")
+        try:
+            with closing(Ledger.open(folder.path(name), dataset=dataset)) as book:
+                found.append((one, Cost.of(plan, book, about.dataset), ""))
+        except ConfideError as error:
+            found.append((one, None, str(error)))
+    return found
+
+
 def has_one(folder: Folder, about: Schema) -> bool:
-    """Whether some ledger of the folder has a budget for the schema's data set."""
+    """Whether some ledger of the folder has a budget for the schema's dataset."""
     return bool(accounts_of([(name, accounts(folder, name)) for name in folder.ledgers()], about))
 
 
 def first_without(folder: Folder) -> Schema | None:
-    """The first schema of the folder whose data set has no budget yet."""
+    """The first schema of the folder whose dataset has no budget yet."""
     return next((one for _, one in _schemas(folder) if not has_one(folder, one)), None)
 
 
 def schemas_of(folder: Folder, datasets: Sequence[str]) -> list[str]:
-    """The schemas of the folder that are about one of these data sets."""
+    """The schemas of the folder that are about one of these datasets."""
     return [
         name
         for name, own in _schemas(folder)
@@ -293,7 +330,7 @@ def schemas_of(folder: Folder, datasets: Sequence[str]) -> list[str]:
 
 
 def beginning(folder: Folder, about: Schema | None) -> Form:
-    """What the form of a budget begins with: data set and unit as the schema has them, and a file's name that is free."""
+    """How the form of a budget is filled in: dataset and unit as in the schema, and a file name that is free."""
     if about is None:
         return {"dataset": "", "unit": "record", "name": ""}
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", about.dataset or "").strip("-") or "project"

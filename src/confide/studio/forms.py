@@ -62,7 +62,7 @@ def rules_of(schema: Schema) -> dict[str, str]:
     """What a missing value of each column, and a label that is no level, counts as."""
     rules = {name: schema[name].on_missing for name in schema.names}
     return {
-        name: "left out" if rule == "drop" else f"{rule:g}" if isinstance(rule, float) else str(rule)
+        name: "excluded" if rule == "drop" else f"{rule:g}" if isinstance(rule, float) else str(rule)
         for name, rule in rules.items()
     }
 

@@ -1,12 +1,12 @@
 """What record maps under linear models share: records scaled by public bounds, coded as integers with a proved bound.
 
-A real row u with |u| <= B is coded as m = rint(S u), S = floor((2^20 - sqrt(width)/2 - 1)/B), so that |m|^2 <= 2^40 holds
-with room for the floats' errors; and because a proof must not rest on floats, a row that breaks the bound is cut until it
-holds, whatever happened before (NaN becomes 0). All sensitivities are stated in m. Rounding is to the nearest integer: cutting
-toward zero would shift every entry one way.
+A real row u with |u| <= B is coded as m = rint(S u), S = floor((2^20 - sqrt(width)/2 - 1)/B), so that |m|^2 <= 2^40 holds with room for
+the floats' errors. A proof must not rest on floats: so a row that breaks the bound is reduced until it holds, whatever happened before
+(NaN becomes 0). All sensitivities are stated in m. Rounding is to the nearest integer: cutting toward zero would shift every entry one
+way.
 
-Every float step is an elementwise operation, column by column in a fixed order, so that a record's integers never depend on
-the batch it came in.
+Every float step is an elementwise operation, column by column in a fixed order, so that a record's integers never depend on the batch
+it came in.
 
 Records in the corners of the public box: where sums move the most.
 """
@@ -90,7 +90,7 @@ class LongRows(RecordMap):
 
 @dataclass(frozen=True)
 class Box:
-    """Middle C and half-width H of each term, in the terms' own units: where x~ = (x - C)/H is measured from.
+    """Middle C and half of the width H of each term, in the terms' own units: where x~ = (x - C)/H is measured from.
 
     The public bounds give one (`Box.of`); noisy ranges give another, from which no sensitivity may follow.
     """
@@ -126,7 +126,7 @@ def round_within(rows: Codes, bound: int = BOUND, length: Codes | None = None) -
     """Round to integers in place and enforce sum m^2 <= 2^40, or a smaller bound, for every column, whatever the entries are.
 
     length: that of each column, computed in at most some hundred roundings of doubles (`lengths`). Rounding adds sqrt(width)/2 at most,
-    so that columns which leave more room than both need no sum; what is no number leaves none.
+    so that columns which leave more room than both need no sum; what is not a number leaves none.
     """
     np.rint(rows, out=rows)
     if length is not None and bool((length <= sqrt(bound) * (1 - _ROUNDINGS) - sqrt(len(rows)) / 2).all()):
@@ -151,8 +151,8 @@ def _squared_norm(rows: Codes) -> Codes:
 def scaled(design: ModelMatrix, codes: Codes, box: Box | None = None) -> tuple[Codes, NDArray[np.bool_] | None]:
     """Rows (1, x~_1, ..., x~_d, t), shape (terms + 2, records), and which records count (None: all).
 
-    Every term is scaled to [-1, 1] by its public bounds, x~ = (x - midpoint)/half-width = 2 c/(steps - 1) - 1 in codes c; with a
-    `box` the terms (not the response) are measured from its middle in its half-widths instead, and may leave [-1, 1].
+    Every term is scaled to [-1, 1] by its public bounds, x~ = (x - midpoint)/H = 2 c/(steps - 1) - 1 in codes c, H half of the width.
+    With a `box` the terms (not the response) are measured from its middle in its H instead, and may leave [-1, 1].
     """
     terms, keep = design.codes(codes)
     scale = np.array([2.0 / (term.steps - 1) for term in (*design.terms, design.response)])
@@ -185,7 +185,7 @@ def leverage(z: Codes, out: Codes | None = None) -> Codes:
 
 
 def weights(z: Codes, cap: float) -> Codes:
-    """min(1, cap/|z|^2); 1 where z is 0, NaN where it is no number."""
+    """min(1, cap/|z|^2); 1 where z is 0, NaN where it is not a number."""
     weight = leverage(z)
     np.divide(cap, weight, out=weight)
     return np.minimum(weight, 1.0, out=weight)
@@ -197,7 +197,7 @@ def lengths(square: Codes) -> Codes:
 
 
 def shares(size: Codes, most: float) -> Codes:
-    """min(1, most/size); NaN where the size is no number."""
+    """min(1, most/size); NaN where the size is not a number."""
     share = np.maximum(size, most)
     return np.divide(most, share, out=share)
 
@@ -241,7 +241,7 @@ class DesignRows(RecordMap, ABC):
 
     @property
     def stated(self) -> Iterable[object]:
-        """What the digest says besides the design: all that a bound rests on, and nothing that a plan does not know yet."""
+        """What the digest says in addition to the design: all that a bound rests on, and nothing that a plan does not know yet."""
         return ()
 
     @property
@@ -278,7 +278,7 @@ class IndicatorRows(DesignRows):
 
 
 def cell_among(edges: Sequence[float], size: Array) -> Array:
-    """1 + the number of edges below each size, as doubles; what is no number counts as infinitely far out.
+    """1 + the number of edges below each size, as doubles; what is not a number counts as infinitely large.
 
     Edge by edge over all records, which for two dozen edges is faster than a search for each record.
     """
@@ -305,8 +305,8 @@ def ends(schema: Schema, columns: Iterable[str]) -> tuple[dict[str, Any], dict[s
 def corner_pairs(design: ModelMatrix, schema: Schema) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """Two pairs of records with |z|^2 = 1 + d and |t| = 1; none with derived or categorical terms.
 
-    In the first pair every other feature is mirrored, so that the rows z are as orthogonal as can be: the worst for z z' under substitute.
-    In the second the features agree and the responses are opposite: z t and -z t, the worst for z t.
+    In the first pair every other feature is mirrored, so that the rows z are as orthogonal as can be: the worst for z z' under
+    substitution. In the second the features agree and the responses are opposite: z t and -z t, the worst for z t.
     """
     names = [term.plain for term in (*design.terms, design.response)]
     if None in names:
@@ -329,7 +329,7 @@ def corner_pairs(design: ModelMatrix, schema: Schema) -> Iterator[tuple[Mapping[
 def outcome_pairs(design: ModelMatrix, schema: Schema) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
     """Records in two corners of the public box with outcomes as far apart as can be, then one corner with both outcomes.
 
-    They pull the coefficients of a regression as far as a bound on one record's score allows.
+    They pull the coefficients of a regression as much as a bound on one record's score allows.
     """
     low, high = ends(schema, design.columns)
     yield low, high

@@ -1,4 +1,4 @@
-"""The columns of records as a plain table: for estimators that are no sums.
+"""The columns of records as a plain table: for estimators that are not sums.
 
 Count, sum and sum of squares of one column: the record map under means and variances.
 """
@@ -39,7 +39,7 @@ def codes_of(part: _Reads, columns: Sequence[str], codes: Array) -> Array:
 def chosen_columns(schema: Schema, columns: tuple[str, ...] | None, who: str) -> tuple[str, ...]:
     """The named columns, all of the schema for None; `PlanError` where a missing value would drop a record.
 
-    Under substitute the number of records is public and fixed; a record that may drop out would change it.
+    Under substitution the number of records is public and fixed; a record that may drop out would change it.
     """
     chosen = tuple(schema.names) if columns is None else tuple(columns)
     if not chosen or len(set(chosen)) < len(chosen):
@@ -54,7 +54,7 @@ def chosen_columns(schema: Schema, columns: tuple[str, ...] | None, who: str) ->
 
 
 def practice_codes(part: _Reads, practice: CodedFrame) -> Array:
-    """The codes of practice records that a part reads, (columns, records)."""
+    """The codes of simulated records that a part reads, (columns, records)."""
     own = [practice.codes[name] for name in part.columns]
     return np.stack(own) if own else np.zeros((0, len(practice)))
 
@@ -110,7 +110,7 @@ class ColumnCodes(CodedColumns):
         return whole
 
     def practice(self, n: int) -> Iterator[Array]:
-        """Two tables of practice records, which are public, and one of a single record again and again."""
+        """Two tables of simulated records, which are public, and one of a single record again and again."""
         for seed in (1, 2):
             frame = self.schema.sample(n, seed=seed)
             codes = np.empty((len(self.columns), n))

@@ -1,4 +1,4 @@
-"""An integer function of exact sums as a statistic of its own: what a private test or a certified estimate is drawn from."""
+"""An integer function of exact sums as a statistic: what a DP test or a certified estimate is drawn from."""
 
 from __future__ import annotations
 

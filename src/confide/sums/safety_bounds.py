@@ -1,28 +1,34 @@
 """The numbers behind the safety bounds: alpha, gamma and their parts. Public constants and one record's reach; no data, no noise.
 
-Relation substitute, n public. alpha bounds how far the estimate moves from data whose safety gamma is above 0, one-sidedly: the
-other data set may be unsafe. Each alpha is rounded up by one part in 10^11 (`SLACK`), each gamma is a plain float that the caller passes
-through `rounded_safety` with the error of its own arithmetic, or an exact integer.
+Relation substitute: the number of records n is public. The factor alpha bounds how far the estimate moves from data whose safety gamma
+is above 0, one-sidedly: the other dataset may be unsafe. Each alpha is rounded up by one part in 10^11 (`SLACK`). Each gamma is a plain
+float that the caller passes through `rounded_safety` with the error of its arithmetic, or an exact integer.
 
 OLS. Rows (x, y), |x| <= R_x, |y| <= R_y; theta = the least-squares line projected radially to |theta| <= R_th; A = X'X, lam its least
-eigenvalue. Replacing a record adds x'x'^T - x x^T, a difference of PSD matrices of norm at most R_x^2, to A: lam moves by at most R_x^2.
-With theta the unprojected line of the data X, b' - A' theta = x'(y' - x'theta) - x(y - x theta), and A' >= (lam - R_x^2) I, so the lines
-differ by at most |x'(y' - x'.theta) - x (y - x.theta)|/lam(A'). The supremum of u'(x'x'^T - x x^T)theta - y'u'x' + y u'x over unit u and
-the angles is R_x^2 |theta| kappa(r), r = R_y/(R_x |theta|), by half-angle sums: 2 cos t (sin t + r), largest at cos t = sqrt(1 - c^2),
-c = (sqrt(r^2 + 8) - r)/4. If the shorter of the two lines has length s <= R_th, projecting is 1-Lipschitz; else the projections
-differ by R_th/s times the difference of the lines at most, and s kappa(R_y/(R_x s))/s falls as s grows because kappa rises. The bound with
-the eigenvalue of either data set holds, which asks for lam0 + R_x^2 below lam(X): gamma > 0.
+eigenvalue. Replacing a record adds x'x'^T - x x^T, a difference of PSD matrices of norm at most R_x^2, to A: lam moves by at most
+R_x^2.
 
-Class means. The mean of a class of size n_k moves by at most 2R/n_k when one of its records leaves, is replaced or joins (the
-mean holds the record already), so by 2R/L for a size of at least L; when a record changes class two means move, by 2R/L and 2R/(L + 1),
-and two proportions by 1/n each. w is the weight of the proportions' block.
+Let theta be the unprojected line of the data X. The difference b' - A' theta equals
+x'(y' - x'theta) - x(y - x theta), and A' >= (lam - R_x^2) I. So the
+lines differ by at most |x'(y' - x'.theta) - x (y - x.theta)|/lam(A').
 
-Kernel regression with a kernel 0 <= K <= B: with rest weight w and rest mean g the change is K(y - g)/(w + K) + K'(g - y')/(w + K') in
-absolute value at most 2 R_f B/(w + B), and w + K = d >= d0 on the safe side gives w + B >= d0.
+The supremum of u'(x'x'^T - x x^T)theta - y'u'x' + y u'x over unit u and the angles is R_x^2 |theta| kappa(r), r = R_y/(R_x |theta|).
+This is by half-angle sums: 2 cos t (sin t + r), largest at cos t = sqrt(1 - c^2), c = (sqrt(r^2 + 8) - r)/4.
+
+If the shorter of the two lines has length s <= R_th, projecting is 1-Lipschitz. Else the projections differ by R_th/s times the
+difference of the lines at most, and s kappa(R_y/(R_x s))/s falls as s grows because kappa rises. The bound with the eigenvalue of
+either dataset holds, which asks for lam0 + R_x^2 below lam(X): gamma > 0.
+
+Class means. The mean of a class of size n_k moves by at most 2R/n_k when one of its records leaves, is replaced or joins. This is
+because the mean holds the record already. It is 2R/L for a size of L or more. When a record changes class two means move, by 2R/L and
+2R/(L + 1), and two proportions by 1/n each. w is the weight of the proportions' block.
+
+Kernel regression with a kernel 0 <= K <= B, with rest weight w and rest mean g. The change is K(y - g)/(w + K) + K'(g - y')/(w + K'),
+in absolute value at most 2 R_f B/(w + B). On the safe side w + K = d >= d0, which gives w + B >= d0.
 
 Source: Shen, Tong, Wang 2026 (the constants there are larger: docs/errata.md).
 
-What the methods of efficient propose-test-release share: a test that hides how safe the data are, then the release, or no reply.
+What the methods of efficient propose-test-release share: a test that hides how safe the data are, then the release, or none.
 """
 
 from __future__ import annotations
@@ -49,12 +55,28 @@ def up(value: float) -> float:
 
 
 def rounded_safety(gamma: float, eta: float) -> float:
-    """(gamma - eta)_+/(1 + 3 eta): a safety that is known to within eta (in units of gamma), such that both promises hold exactly.
+    """Round a safety down, so that both promises of the test hold exactly.
 
-    True safeties of neighbours differ by at most 1, so the computed ones differ by at most 1 + 2 eta, and a computed one above eta
-    has a true one above 0; 3 instead of 2 leaves room for the division. Not a nicety: the exact release curve takes ceil, and 4.99...
-    beside 6.00...1 is two steps there.
+    The result is (gamma - eta)_+/(1 + 3 eta). True safeties of neighbors
+    differ by at most 1, so the computed ones differ by at most
+    1 + 2 eta. In addition, a computed one above eta has a true one above 0. The factor is 3 instead of
+    2 to leave room for the division. Rounding is needed because the exact
+    release curve takes ceil, and from 4.99... to 6.00...1 it takes two steps.
 
+    Parameters
+    ----------
+    gamma : float
+        Computed safety.
+    eta : float
+        Bound on the error of its arithmetic, in units of gamma.
+
+    Returns
+    -------
+    float
+        Safety to test.
+
+    Examples
+    --------
     >>> rounded_safety(5.0, 0.0), rounded_safety(0.5, 0.5)
     (5.0, 0.0)
     """
@@ -64,7 +86,7 @@ def rounded_safety(gamma: float, eta: float) -> float:
 def kappa(r: float) -> float:
     """The least-squares constant 2 sqrt(1 - c^2)(c + r), c = (sqrt(r^2 + 8) - r)/4; it rises with r.
 
-    r = R_y/(R_x R_th), above 0. One regressor: still an upper bound.
+    r = R_y/(R_x R_th), above 0. One feature: still an upper bound.
 
     >>> abs(kappa(1.0) - 3 * sqrt(3) / 2) < 1e-12
     True
@@ -146,7 +168,7 @@ def eigenvector_alpha(r_x: float, gap0: float) -> float:
 
 
 def minimiser_alpha(r_x: float, score: float, lam0: float) -> float:
-    """2 R_x max|score|/lam0, rounded up: a minimiser over a ball whose objective is lam0-strongly convex there on the safe side."""
+    """2 R_x max|score|/lam0, rounded up: a minimizer over a ball whose objective is lam0-strongly convex there on the safe side."""
     _positive(r_x=r_x, score=score, lam0=lam0)
     return up(2 * r_x * score / lam0)
 
@@ -167,7 +189,7 @@ def eigenvalue_error(p: int, n: int) -> float:
 
 
 class Replying(Method):
-    """Base of methods that reply where their test passes. beta: the chance of no reply at the safety that is planned on."""
+    """Base of methods that reply where their test passes. beta: the probability of declining at the planned safety."""
 
     beta: float
 

@@ -1,4 +1,4 @@
-"""The executable contract that any method can be put through, and what it practises on."""
+"""The executable contract that any method can be put through, and what it is tried on."""
 
 from __future__ import annotations
 

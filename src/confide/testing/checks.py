@@ -54,7 +54,7 @@ class Case:
 
     @property
     def few(self) -> int:
-        """How many records a small data set has."""
+        """How many records a small dataset has."""
         return max(_FEW, self.method.least_records)
 
     def plan(self) -> Plan:
@@ -77,7 +77,7 @@ def _describes_itself(case: Case) -> None:
     for name in ("name", "family", "version", "source", "relations", "native", "intervals", "needs"):
         _expect(hasattr(method, name), f"the attribute {name!r} is missing")
     frozen = getattr(getattr(method, "__dataclass_params__", None), "frozen", False)
-    _expect(dataclasses.is_dataclass(method) and frozen, "it is no frozen dataclass")
+    _expect(dataclasses.is_dataclass(method) and frozen, "it is not a frozen dataclass")
     _expect(
         set(method.relations) <= {"add-remove", "substitute"} and bool(method.relations),
         "relations must be add-remove, substitute or both",
@@ -90,7 +90,7 @@ def _describes_itself(case: Case) -> None:
 
 
 def _plans_from_public_facts(case: Case) -> None:
-    """The plan is deterministic, prints, reads back to the bit and can be made anew from its file."""
+    """The plan is deterministic, prints, reads back to the bit and can be made again from its file."""
     plan = case.plan()
     again = Plan.from_json(plan.to_json())
     _expect(again.to_json() == plan.to_json(), "the plan's file does not read back to the bit")
@@ -100,7 +100,7 @@ def _plans_from_public_facts(case: Case) -> None:
     )
     known = case.method.name in {info.name for info in registry.list_methods()}
     if known and not _holds_code(plan):
-        _expect(registry.remake(again, case.schema)[1] == plan, "the plan cannot be made anew from its file")
+        _expect(registry.remake(again, case.schema)[1] == plan, "the plan cannot be made again from its file")
 
 
 def _holds_code(plan: Plan) -> bool:
@@ -246,7 +246,7 @@ def _maps_one_record(case: Case) -> None:
             _expect(
                 np.array_equal(np.concatenate(parts, axis=1), whole), f"{name}: a record's integers depend on its batch"
             )
-        _expect(bool((whole == np.rint(whole)).all()), f"{name}: the map gives numbers that are no integers")
+        _expect(bool((whole == np.rint(whole)).all()), f"{name}: the map gives numbers that are not integers")
 
 
 def _bounds_hold(case: Case) -> None:
@@ -261,12 +261,12 @@ def _bounds_hold(case: Case) -> None:
             worst = max(_moves(statistic, rows, relation))
             _expect(
                 worst <= statistic.sensitivity_squared(relation),
-                f"{name}: a neighbour under {relation} moves it beyond its sensitivity",
+                f"{name}: a neighbor under {relation} moves it beyond its sensitivity",
             )
 
 
 def _moves(statistic: Statistic, rows: NDArray[Any], relation: str) -> Iterator[int]:
-    """Squared changes of a statistic over neighbours, in exact integers."""
+    """Squared changes of a statistic over neighbors, in exact integers."""
     absent = np.zeros(len(rows), dtype=object)
     alone = statistic.moved_squared(absent, rows)
     if relation == "add-remove":
@@ -277,7 +277,7 @@ def _moves(statistic: Statistic, rows: NDArray[Any], relation: str) -> Iterator[
 
 
 def _shows_nothing_else(case: Case) -> None:
-    """Between neighbours nothing differs but the declared statistics: record and replay, with the noise of one transcript."""
+    """Between neighbors nothing differs but the declared statistics: record and replay, with the noise of one transcript."""
     frame, edges = case.schema.sample(case.few, 7), edge_frame(case.schema, 20)
     hostile = [rows for label, rows in hostile_frames(case.schema) if label in ("NaN", "1e300", "mixed objects")]
     for relation in case.method.relations:
@@ -293,11 +293,11 @@ def _shows_nothing_else(case: Case) -> None:
             found = replay(case.method, plan, read(one, case.schema), read(other, case.schema), seed=seed)
             _expect(not found.problems, f"under {relation}: {'; '.join(found.problems)}")
             for name, moved in found.moved.items():
-                _expect(moved.within, f"{name}: two neighbours under {relation} differ by more than its sensitivity")
+                _expect(moved.within, f"{name}: two neighbors under {relation} differ by more than its sensitivity")
 
 
 def _shows_no_lattice(case: Case) -> None:
-    """No opaque release is published finer than the lattice of its own noise."""
+    """No opaque release is published finer than the lattice of its noise."""
     source = read(case.schema.sample(case.few, 7), case.schema)
     for relation in case.method.relations:
         asked = dataclasses.replace(case.privacy, relation=relation)

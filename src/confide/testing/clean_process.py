@@ -1,12 +1,12 @@
 """Infer releases in processes that have seen no record. For the contract.
 
-`python -m confide.testing.clean_process` reads what to infer, a line of JSON each, and answers each with a line. Every answer is from a
-process of
-its own, forked from one that has loaded what all methods need, no method and no record: starting Python anew takes several times as long.
-Where the system has no `fork`, Python is started anew for each.
+`python -m confide.testing.clean_process` reads what to infer, a line of JSON each, and answers each with a line.
+Every answer is from a separate process, forked from one that has loaded what all methods need, no method and no
+record. Starting Python again takes several times as long. Where the system has no `fork`, Python is started again for
+each.
 
-A method of an importable module is imported. Of a file that was run as a script the definitions alone are executed: imports, classes,
-functions and constants. What a script assigns by a call is left out: the call may be a release.
+A method of an importable module is imported. Of a file that was run as a script the definitions alone are executed:
+imports, classes, functions and constants. What a script assigns by a call is ignored: the call may be a release.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The executable contract: `check_method(method)` tries everything that a method promises, ours or a third party's.
 
-It works on practice records and simulated noise, so it spends nothing. Each check is named; all run, and the failures are
+It works on test data and simulated noise, so it spends nothing. Each check is named; all run, and the failures are
 reported together.
 
 
@@ -9,9 +9,9 @@ Checks of the contract on what surrounds the statistics: units, relations, opaqu
 
 Checks of the contract on what hides: passes that depend on records, ways around the source, and results that know more than a release.
 
-Two releases of one content, made of different records, are had by steering (`confide.audit.replay.recording`): a result that differs
-between them was told something beside the release, by a module's global, a file, a cache. What is kept once and for all is found by a
-process of its own, which has seen no record.
+Two releases of one content, made of different records, come from steering (`confide.audit.replay.recording`). A
+result that differs between them was told something other than the release, by a module's global, a file, a cache.
+What is kept once and for all is found by a separate process, which has seen no record.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def a_unit_of_more_rows_gets_more_noise(case: Case) -> None:
 
 
 def _drawn(case: Case, plan: Plan, name: str) -> list[list[str]]:
-    """What a plan's opaque release shows of practice records, with noise of the same words each time; a run without a reply is left out."""
+    """What a plan's opaque release shows of test data, with noise of the same words each time; a run that declined is ignored."""
     schema, found = Schema.from_dict(plan.schema), []
     for size in _SIZES:
         source = read(case.schema.sample(size, 12), schema)
@@ -143,7 +143,7 @@ def small_counts_are_treated_like_large_ones(case: Case) -> None:
 
 
 def what_stands_beside_follows_from_what_leaves(case: Case) -> None:
-    """Beside the noisy numbers nothing differs, on any two data sets: with the noise that makes those equal, all else is equal."""
+    """Nothing differs but the noisy numbers, on any two datasets: with the noise that makes those equal, all else is equal."""
     many = case.schema.sample(_CROWD, 19)
     for relation in case.method.relations:
         others = [edge_frame(case.schema, _CROWD)]
@@ -176,7 +176,7 @@ def bounds_in_l1_hold(case: Case) -> None:
                 moves = [int(v) for i in longest for v in abs(rows - rows[:, i : i + 1]).sum(axis=0)]
             _expect(
                 max(moves) <= statistic.sensitivity_l1(relation),
-                f"{name}: a neighbour under {relation} moves it beyond its sensitivity in l1",
+                f"{name}: a neighbor under {relation} moves it beyond its sensitivity in l1",
             )
 
 
@@ -199,7 +199,7 @@ def digests_name_the_whole_map(case: Case) -> None:
 
 
 def _variants(case: Case) -> Iterator[tuple[Plan, Schema]]:
-    """The method's plans under each relation, on columns of other bounds and grids, and with each of its own parameters changed."""
+    """The method's plans under each relation, on columns of other bounds and grids, and with each of its parameters changed."""
     wider = {
         name: dataclasses.replace(column, high=2 * column.high - column.low) if isinstance(column, Numeric) else column
         for name, column in ((name, case.schema[name]) for name in case.schema.names)
@@ -350,7 +350,7 @@ def infer_in_a_fresh_process(case: Case) -> None:
     here = case.method.infer(release).to_json()
     given = {**place, "parameters": parameters, "release": release.to_json()}
     found = answered(given, _PATIENCE)
-    where = "; define the method in a module of its own" if place["module"] == "__main__" else ""
+    where = "; define the method in a separate module" if place["module"] == "__main__" else ""
     _expect("result" in found, f"infer fails in a process that has seen no record: {found.get('failed')}{where}")
     _expect(found["result"] == here, "infer gives another result in a process that has seen no record")
 
@@ -402,9 +402,10 @@ def check_method(
 ) -> Contract:
     """Run the whole contract on a method and return the list of checks; raise when one fails.
 
-    schema: the columns to practise on; left out, every name in the method's text parameters becomes `Numeric(0.5, 2.5)`. privacy:
-    what the releases may cost, default GDP(1.0) with the method's own relation. replications: first look at
-    intervals, which three times as many decide where it leaves a doubt; fewer, for a slow method, find less.
+    `schema`: the columns to try it on; left out, every name in the method's text parameters becomes `Numeric(0.5,
+    2.5)`. `privacy`: what the releases may cost, default GDP(1.0) with the method's own relation. `replications`:
+    first look at intervals, which three times as many decide where it leaves a doubt; fewer, for a slow method, find
+    less.
 
     Raises `AssertionError` with every failed check, unless raises=False.
 

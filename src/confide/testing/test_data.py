@@ -1,4 +1,4 @@
-"""Records to practise on: within the bounds, at their edges, and hostile; and noise that is none."""
+"""Records to try it on: within the bounds, at their edges, and hostile; and noise that is none."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ZeroNoise(Noise):
 
 
 def codes_of(source: Any, record_map: RecordMap) -> NDArray[np.float64]:
-    """The codes (columns, rows) that a source hands to a record map. For tests on practice records: it keeps every record."""
+    """The codes (columns, rows) that a source hands to a record map. For tests on test data: it keeps every record."""
     (codes,) = source.aggregate(_Capture(record_map))
     return np.asarray(codes, dtype=np.float64)
 
@@ -98,7 +98,7 @@ def practice_schema(method: Method) -> Schema:
 
 
 def edge_frame(schema: Schema, n: int) -> pd.DataFrame:
-    """Practice records of which half sit on bounds, beyond them, or are missing."""
+    """Test data of which half sit on bounds, beyond them, or are missing."""
     frame = schema.sample(n, 4)
     generator = np.random.Generator(np.random.PCG64(9))
     for name in schema.names:

@@ -1,13 +1,15 @@
-"""Intervals against the truth: the method's own `reference` on a population of practice records, never the method against itself.
+"""Intervals against the truth: the method's own `reference` on a population of test data, never the method against itself.
 
-Samples are drawn from a population whose columns hang together, and released at a budget where the noise makes about half of the
-variance: there an interval that forgets the noise, or the sampling, is visibly wrong. Judged are the share of intervals that cover and,
-from z = 1.96 (estimate - truth) / half-width of the 95 % interval, the mean of z^2, which is above 1 where intervals are too narrow and
-below 1/4 where they are more than twice as wide as the errors ask for. With a covariance the errors of all names are judged at once, too.
+Samples are drawn from a population whose columns are correlated, and released at a budget where the noise makes about
+half of the variance. There an interval that forgets the noise, or the sampling, is visibly wrong. Judged are the
+share of intervals that cover and the mean of z^2, z = 1.96 (estimate - truth) / margin of error at 95%. It is above 1
+where intervals are too narrow and below 1/4 where they are more than twice as wide as the errors need. With a
+covariance the errors of all names are judged at once, too.
 
-False alarms: a method whose pivot is normal, or whose intervals are conservative, fails in at most one of 1,000 contracts (`ALARM`, shared
-by the looks, the kinds of test and the names by Bonferroni). A method is looked at twice: what shows no sign of trouble in the first
-`replications` is through; else three times as many decide. Seeds are fixed, so that a contract says the same each time.
+False alarms: a method whose pivot is normal, or whose intervals are conservative, rarely fails: in at most one of
+1,000 contracts (`ALARM`, shared by the looks, the kinds of test and the names by Bonferroni). A method is looked at
+twice: what shows no sign of trouble in the first `replications` is through; else three times as many decide. Seeds
+are fixed, so that a contract says the same each time.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ _NORMAL = float(special.ndtri(0.975))
 
 
 def coverage(case: Case, replications: int = 80) -> None:
-    """Intervals cover the non-private reference, with half of the variance from noise, and are no wider than twice what errors ask for."""
+    """Intervals cover the non-private reference, half of the variance from noise, and are at most twice as wide as needed."""
     people = population(case.schema)
     whole = case.method.infer(
         engine.release(case.method, read(people, case.schema), case.privacy, ledger=None, noise=ZeroNoise())
@@ -62,7 +64,7 @@ def coverage(case: Case, replications: int = 80) -> None:
     runs = Runs(truth, tuple(_judged(at, people, range(replications), truth)))
     _expect(
         2 * len(runs.found) >= replications,
-        f"{len(runs.found)} of {replications} runs with {_SIZE:,} practice records at {at.privacy} had status valid, too few to judge "
+        f"{len(runs.found)} of {replications} runs with {_SIZE:,} test records at {at.privacy} had status valid, too few to judge "
         "intervals; give a larger privacy= to check_method",
     )
     runs.check(looks=2)
@@ -72,7 +74,8 @@ def coverage(case: Case, replications: int = 80) -> None:
 
 
 def population(schema: Schema) -> pd.DataFrame:
-    """Practice records whose columns hang together: each has the values of `schema.sample`, in an order that follows a common factor.
+    """Test data whose columns are correlated: each has the values of `schema.sample`, in an order that follows a common
+    factor.
 
     Without this every slope would be 0, and a method that shrinks to 0 would be right.
     """
@@ -110,7 +113,7 @@ def truth_of(
     missing = [str(name) for name in own.index if name not in found]
     _expect(not missing, f"its reference has no {', '.join(missing[:3])}, which its table has")
     truth = pd.Series({name: float(found[name]) for name in own.index})
-    _expect(bool(np.isfinite(truth).all()), "its reference is not finite on practice records")
+    _expect(bool(np.isfinite(truth).all()), "its reference is not finite on test data")
     return truth
 
 
@@ -170,7 +173,7 @@ def _sampled(case: Case, people: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 
 def _own_truth(case: Case, people: pd.DataFrame, seed: int, truth: pd.Series[float]) -> pd.Series[float]:
-    """What the intervals of one run are about: the population, or, where a method says that it covers the data set, its sample."""
+    """What the intervals of one run are about: the population, or, where a method says that it covers the dataset, its sample."""
     if method_parameters(case.method).get("inference") != "dataset":
         return truth
     found = case.method.reference(CodedFrame.of(_sampled(case, people, seed), case.schema))
@@ -240,7 +243,7 @@ def _at_once(error: Array, covariance: Any) -> tuple[float, int] | None:
 
 @dataclass(frozen=True)
 class Runs:
-    """Judged runs of one method beside the truth."""
+    """Judged runs of one method with the truth."""
 
     truth: pd.Series[float]
     found: tuple[_Run, ...]
@@ -252,7 +255,7 @@ class Runs:
 
     @property
     def squares(self) -> Array:
-        """The mean of z^2 of each name; an interval without end is wider than any, and one that is no number tells nothing."""
+        """The mean of z^2 of each name; an interval without end is wider than any, and one that is not a number tells nothing."""
         return np.asarray(np.nanmean([one.z**2 for one in self.found], axis=0))
 
     @property
@@ -278,7 +281,7 @@ class Runs:
         each = level / len(self.truth)
         for name, hit, square in zip(self.truth.index, self.hits, self.squares, strict=True):
             upper = special.betaincinv(hit + 1, runs - hit, 1 - each) if hit < runs else 1.0
-            _expect(upper >= 0.95, f"{name}: {int(hit)} of {runs} intervals cover, too few for 95 %")
+            _expect(upper >= 0.95, f"{name}: {int(hit)} of {runs} intervals cover, too few for 95%")
             least = square * runs / special.chdtri(runs, each)
             _expect(
                 least <= 1 or hit >= 0.95 * runs,

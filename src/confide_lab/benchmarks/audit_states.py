@@ -135,7 +135,7 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     "rows_per_unit": ("rows_per_unit", {}, _PANEL),
     "publication": (
         "publication",
-        {"questions": {"line": cf.regression.LeastSquares("y ~ a"), "counts": cf.tables.Counts("k", **_INTERVALS_FOR)}},
+        {"analyses": {"line": cf.regression.LeastSquares("y ~ a"), "counts": cf.tables.Counts("k", **_INTERVALS_FOR)}},
         _TABLE,
     ),
     "proportion": ("proportion", {"column": "m"}, _TABLE),

@@ -188,11 +188,9 @@ def test_the_report_reads_its_own_plot_and_the_legend_has_the_rule_of_each_colum
         page = unescape(found.report(tmp_path / "report.html").read_text())
         assert rules in page and "a missing x counts as the midpoint" in " ".join(found.summary(verbose=True).split())
         assert "Thick bars" not in page and "line of the plot" not in page
-        assert "One row for each feature" in page and "stands beside its name" in page
-        assert ("Read the first line of the table so: the estimate for P(a)" in page) == found.has_intervals
-        label = found.plot().get_xlabel()
-        assert ("a bar for its 95 % interval" in page) == found.has_intervals == ("95 % intervals" in label)
-        assert ("without an interval" in page) == ("point estimates, without intervals" in label)
+        assert "Points: class means of each feature." in page and "is beside its name" in page
+        assert ("For example, the estimate for P(a)" in page) == found.has_intervals
+        assert ("Whiskers: 95% confidence intervals." in page) == found.has_intervals == bool(found.plot().containers)
     dropped = fitted(ClassMeans("kind ~ x + y"), records(4_000, 3))
     assert dict(dropped.legend)["Missing"].startswith("records with missing x, y or kind are left out; a label")
 

@@ -134,7 +134,7 @@ def test_releases_that_no_records_could_give_are_read_as_they_are(pure: bool, ki
                 continue
             release = cf.release(method, data, privacy, ledger=None, noise=SimulatedNoise(seed))
             asked = "kind" in method.asks and method.kind != "poisson"
-            found = cf.infer(release, cf.core.ResultOptions(kind=kind) if asked else None)
+            found = cf.infer(release, kind=kind if asked else None)
             flags |= set(found.flags)
             outside += method.name == "proportion" and not 0 <= release["sums"].decode()[0] <= 30
             ends = found.conf_int().to_numpy()
@@ -165,7 +165,7 @@ def test_results_say_which_kind_they_are_and_what_a_difference_is_of() -> None:
     assert I.difference(_data(), "x ~ t", privacy=far, **asked).target.startswith("differences of means of x")
     shares = I.difference(_data(), "s ~ t", privacy=far, **asked)
     assert shares.target == "differences of shares of records with s=yes: each level of t less the first"
-    assert I.mean(_data(), "x", privacy=far, **asked).target == "mean of x, moved into its bounds"
+    assert I.mean(_data(), "x", privacy=far, **asked).target == "mean of x, clipped to its bounds"
 
 
 def test_the_picture_of_levels_has_no_line_at_zero_and_a_share_no_unit() -> None:
@@ -173,6 +173,6 @@ def test_the_picture_of_levels_has_no_line_at_zero_and_a_share_no_unit() -> None
     schema = cf.Schema({"age": cf.Numeric(15, 50, on_missing="midpoint"), "s": SCHEMA["s"]})
     data = cf.read(schema.sample(2_000, seed=1), schema)
     share = I.proportion(data, "s", privacy=cf.GDP(1.0, relation="add-remove"), **asked)
-    assert share.plot().get_xlabel() == "estimate, with 95 % interval"
+    assert share.plot().get_xlabel() == "share"
     difference = I.difference(data, "age ~ s", privacy=cf.GDP(1.0, relation="add-remove"), **asked)
     assert 0 in [line.get_xdata()[0] for line in difference.plot().lines]

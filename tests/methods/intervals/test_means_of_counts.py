@@ -47,7 +47,7 @@ def test_a_mean_of_counts_is_the_same_estimand_under_every_relation(shares: Any)
             low, high = found.conf_int().to_numpy()[0]
             assert found.status == "valid" and low <= truth <= high, (privacy, kind)
             titles.add(found.target)
-    assert titles == {"mean of v, moved into its bounds"}
+    assert titles == {"mean of v, clipped to its bounds"}
 
 
 def test_a_poisson_rate_says_what_it_assumes_and_is_read_from_any_release_of_a_mean() -> None:

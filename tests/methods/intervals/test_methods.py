@@ -256,7 +256,7 @@ def test_bounds_that_nobody_knows_are_found_and_paid_for(privacy: object, tmp_pa
     book = cf.Ledger.create(tmp_path / "ledger.db", dataset="incomes", budget=cf.GDP(3.0))  # type: ignore[operator]
     x = np.random.default_rng(1).lognormal(10, 0.7, 20_000)
     found = cf.find_bounds({"income": x}, "income", privacy=privacy, ledger=book)
-    assert 0.97 <= np.mean((x >= found.low) & (x <= found.high)) <= 0.9995 and found.cover == pytest.approx(
+    assert 0.97 <= np.mean((x >= found.low) & (x <= found.high)) <= 0.9995 and found.coverage == pytest.approx(
         0.99, abs=0.02
     )
     assert found.release.sha256 in found.column.provenance.text and "entry" in found.column.provenance.text
@@ -270,7 +270,7 @@ def test_bounds_that_nobody_knows_are_found_and_paid_for(privacy: object, tmp_pa
 
 def test_few_records_give_less_cover_and_say_so() -> None:
     found = cf.find_bounds({"x": np.arange(200.0)}, "x", privacy=cf.PureDP(0.2), ledger=None, noise=SimulatedNoise(1))
-    assert found.cover < 0.9 and "were asked for" in str(found)
+    assert found.coverage < 0.9 and "were asked for" in str(found)
 
 
 @pytest.mark.parametrize("privacy", [cf.GDP(0.5), cf.PureDP(0.5), cf.PureDP(0.5, relation="substitute")], ids=str)
@@ -280,7 +280,7 @@ def test_few_records_give_less_cover_and_say_so() -> None:
 def test_bounds_where_noise_hides_every_record_say_nothing(privacy: object, values: np.ndarray) -> None:
     for seed in range(5):
         found = cf.find_bounds({"x": values}, "x", privacy=privacy, ledger=None, noise=SimulatedNoise(seed))
-        assert found.cover == 0 and found.low <= -1e12 and found.high >= 1e12 and "say nothing" in str(found)
+        assert found.coverage == 0 and found.low <= -1e12 and found.high >= 1e12 and "say nothing" in str(found)
 
 
 @pytest.mark.parametrize("privacy", [cf.GDP(1.0), cf.PureDP(1.0)], ids=str)
@@ -289,9 +289,9 @@ def test_bounds_of_records_beyond_the_grid_or_that_it_takes_for_0(privacy: objec
     asked = {"privacy": privacy, "ledger": None, "noise": SimulatedNoise(1)}
     x = np.random.default_rng(1).normal(size=2_000)
     found = cf.find_bounds({"x": 1e15 * x}, "x", **asked)
-    assert found.cover < 0.1 and found.high > 1e12
+    assert found.coverage < 0.1 and found.high > 1e12
     half = cf.find_bounds({"x": np.where(np.arange(2_000) % 2, 1e15, 50 + x)}, "x", **asked)
-    assert 0.3 < half.cover < 0.6 and "beyond the grid" in str(half)
+    assert 0.3 < half.coverage < 0.6 and "beyond the grid" in str(half)
     small = cf.find_bounds({"x": 1e-9 * x}, "x", **asked)
     assert -1e-5 < small.low < 0 < small.high < 1e-5
 

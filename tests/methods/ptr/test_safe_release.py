@@ -250,7 +250,7 @@ def test_a_users_bound_is_recorded_as_asserted_and_as_tried(tmp_path: Any) -> No
     result = safe_release(Ratio(), data, privacy=cf.GDP(1.0, 1e-6), ledger=book, gamma_plan=30, report=report)
     assert result.guarantee.assumptions == (
         "asserted safety bound Ratio",
-        f"attacked on {report.tried:,} pairs of neighbours, not broken",
+        f"attacked on {report.tried:,} pairs of neighbors, not broken",
     )
     assert len(list(book.show().entries if hasattr(book.show(), "entries") else [1])) == 1
     with refuses(PlanError):
@@ -416,7 +416,7 @@ def test_bad_input_is_refused_before_any_record_is_read() -> None:
 
 def test_public_warnings() -> None:
     short = cf.plan(SafeRelease(MEDIAN, gamma_plan=2.0), X, cf.ApproxDP(1.0, 1e-6), n=200)
-    assert any("half of mu^2" in text for text in short.warnings)
+    assert any("half of the budget" in text for text in short.warnings)
     assert any(
         "above 1/n" in text
         for text in cf.plan(SafeRelease(MEDIAN, gamma_plan=12), X, cf.ApproxDP(1.0, 0.1), n=200).notes

@@ -202,7 +202,7 @@ def test_quantiles_of_whole_values_are_whole() -> None:
             ledger=None,
             noise=SimulatedNoise(3),
         )
-        numbers = found.to_frame()[["estimate", "low", "high"]].to_numpy()
+        numbers = found.to_frame()[["estimate", "ci_low", "ci_high"]].to_numpy()
         assert (numbers == np.round(numbers)).all() and (numbers[:, 1] <= numbers[:, 2]).all()
 
 

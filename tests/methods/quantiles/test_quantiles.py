@@ -130,7 +130,7 @@ def test_whole_values_stay_whole_and_atoms_have_an_interval_of_one_value() -> No
     frame = _frame(20_000)
     result = _result(Quantiles("visits", quantiles=(0.25, 0.5, 0.9)), frame)
     table = result.to_frame()
-    assert (table[["estimate", "low", "high"]] % 1 == 0).all().all()
+    assert (table[["estimate", "ci_low", "ci_high"]] % 1 == 0).all().all()
     assert table.loc["0.5"].tolist()[:3] == [1.0, 1.0, 1.0]
     np.testing.assert_allclose(result.cdf()["x"], range(13))
 
@@ -218,27 +218,27 @@ def test_a_question_asks_for_other_quantiles_and_for_these_very_records() -> Non
     assert width[1] < width[0]
     assert "exactly these records: privacy noise only" in narrow.summary()
     with refuses(cf.errors.PlanError):
-        method.infer(release, cf.core.ResultOptions(intervals_for="records"))
+        method.infer(release, cf.core.ResultOptions(inference="records"))
 
 
 def test_nothing_is_said_where_noise_hides_the_records() -> None:
     result = _result(Quantiles("income ~ sex"), _frame(6), mu=0.05)
     assert result.status == "no_information"
     assert result.params.isna().all()
-    assert set(result.to_frame()["flag"]) == {"count_below_noise whole_range"}
+    assert set(result.to_frame()["flags"]) == {"count_below_noise whole_range"}
     assert "below three standard deviations" in " ".join(result.summary().split())
 
 
 def test_everything_that_can_be_read_off_a_result(tmp_path: Path) -> None:
     result = _result(Quantiles("income ~ sex", bins=48), _frame())
     assert list(result.quantile(0.9).index) == ["0.9", "sex=F, 0.9", "sex=M, 0.9"]
-    assert (result.iqr()["low"] < result.iqr()["high"]).all()
+    assert (result.iqr()["ci_low"] < result.iqr()["ci_high"]).all()
     assert result.letter_values().index[0] == "M"
     band = result.cdf(group="sex=M")
     assert (band["band_low"] <= band["estimate"]).all() and band["estimate"].is_monotonic_increasing
     assert result.diff("sex=F", "sex=M", (0.5, 0.9)).shape == (2, 3)
-    for kind in ("box", "cdf", "density"):
-        assert result.plot(kind).get_xlabel() == "income"
+    assert result.plot().get_xlabel() == result.plot(kind="cdf").get_xlabel() == "income"
+    assert [panel.get_xlabel() for panel in result.plot(kind="histogram").child_axes] == ["", "income"]
     body = json.loads(result.to_json())
     assert body["groups"][1]["name"] == "sex=F" and len(body["edges"]) == 49
     assert "sex=M, 0.75" in result.report(tmp_path / "d.html").read_text(encoding="utf-8")
@@ -247,7 +247,10 @@ def test_everything_that_can_be_read_off_a_result(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda r: r.plot("violin"),
+        lambda r: r.plot(kind="violin"),
+        lambda r: r.plot(kind="box", edges=[0, 1]),
+        lambda r: r.plot(edges=[1, 0]),
+        lambda r: r.plot(edges=[50, 50.01, 60]),
         lambda r: r.cdf(group="sex=X"),
         lambda r: r.quantile(1.5),
         lambda r: r.diff("sex=F", "sex=F"),

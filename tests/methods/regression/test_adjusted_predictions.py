@@ -59,7 +59,7 @@ def test_contrasts_are_those_of_statsmodels() -> None:
     np.testing.assert_allclose(ours.tvalue, theirs.tvalue, rtol=5e-3)
     np.testing.assert_allclose(ours.conf_int(0.1), theirs.conf_int(0.1), atol=2e-3)
     assert ours.names == ("region[T.S] - region[T.W] = 1", "age")
-    assert list(ours.summary_frame().columns) == ["estimate", "se", "t", "p", "low", "high"]
+    assert list(ours.summary_frame().columns) == ["estimate", "std_err", "statistic", "p_value", "ci_low", "ci_high"]
 
 
 def test_named_contrasts() -> None:

@@ -188,7 +188,7 @@ def test_a_level_without_records_is_not_told_and_says_what_would_do(formula: str
             dict(result.facts)["R-squared"],
         )
         assert "records" in result.reason
-        assert "level 'd' of f has a noisy count of" in result.reason
+        assert "level 'd' of f has a DP count of" in result.reason
         text = result.summary()
         assert next(line for line in text.splitlines() if line.startswith("f: d ")).split()[2] == "n/a"
 

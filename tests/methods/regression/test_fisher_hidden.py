@@ -138,7 +138,7 @@ def test_one_rare_level_does_not_take_the_table_with_it(relation: str) -> None:
             ends = found.conf_int().loc[others]
             answered += 1
             covered += int(((ends[0] <= truth[others]) & (truth[others] <= ends[1])).sum())
-        named += "too few records to be told: f[d]" in found.reason
+        named += "too few records to estimate: f[d]" in found.reason
     # 18 of 20 at least; and less than .87 of 80 or more has a probability of 1e-3 at a coverage of .95
     assert answered >= 17 and named >= 5
     assert covered >= 0.87 * answered * len(others)
@@ -151,6 +151,6 @@ def test_a_table_without_intervals_does_not_say_that_others_have_one() -> None:
         found = cf.logistic_regression(
             "y ~ x + f + k", data, privacy=cf.GDP(0.1), ledger=None, noise=SimulatedNoise(seed)
         )
-        assert ("told beside them" not in found.reason) or found.status == "partial"
-        said.append(found.status == "imprecise" and "leaves no slope an interval" in found.reason)
+        assert ("the other coefficients are answered" not in found.reason) or found.status == "partial"
+        said.append(found.status == "imprecise" and "so that none has an interval" in found.reason)
     assert any(said)

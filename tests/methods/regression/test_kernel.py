@@ -188,9 +188,9 @@ def test_where_no_records_are_the_interval_is_all_that_is_allowed() -> None:
     frame = records(4_000, 4)
     found = read(released(Kernel("y ~ x", bandwidth=0.03), frame[frame["x"] < 0.6]))
     assert found.status == "valid" and "sparse_region" in found.flags
-    assert found.at(0.9).loc[0, ["low", "high"]].tolist() == [-1.0, 1.0]
+    assert found.at(0.9).loc[0, ["ci_low", "ci_high"]].tolist() == [-1.0, 1.0]
     row = found.at(0.3).iloc[0]
-    assert row["high"] - row["low"] < 0.3
+    assert row["ci_high"] - row["ci_low"] < 0.3
 
 
 def test_with_next_to_no_noise_a_place_without_records_has_no_number_either() -> None:
@@ -199,7 +199,7 @@ def test_with_next_to_no_noise_a_place_without_records_has_no_number_either() ->
     for mu in (3.0, 100.0):
         found = read(released(Kernel("y ~ x", bandwidth=0.03), frame[frame["x"] < 0.6], cf.GDP(mu)))
         row = found.at(0.9).iloc[0]
-        assert (row["low"], row["high"]) == (-1.0, 1.0) and not np.isfinite(row["se"])
+        assert (row["ci_low"], row["ci_high"]) == (-1.0, 1.0) and not np.isfinite(row["std_err"])
         assert found.status == "valid" and "sparse_region" in found.flags
 
 
@@ -215,7 +215,7 @@ def test_a_share_without_noise_has_wilsons_interval() -> None:
     centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z * sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     row = found.at(0.5).iloc[0]
-    assert [row["low"], row["high"]] == pytest.approx([centre - half, centre + half], rel=0.02)
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx([centre - half, centre + half], rel=0.02)
 
 
 def test_rare_outcomes_are_covered_where_noise_no_longer_hides_it() -> None:
@@ -226,7 +226,7 @@ def test_rare_outcomes_are_covered_where_noise_no_longer_hides_it() -> None:
         g = np.random.default_rng(seed)
         frame = pd.DataFrame({"x": g.random(2_000), "y": (g.random(2_000) < 0.02).astype(int)})
         found = read(released(Kernel("y ~ x", bandwidth=0.05), frame, cf.GDP(3.0), SimulatedNoise(seed), schema))
-        low, high = found.at(np.linspace(0, 1, 9))[["low", "high"]].to_numpy().T
+        low, high = found.at(np.linspace(0, 1, 9))[["ci_low", "ci_high"]].to_numpy().T
         inside.append(((low <= 0.02) & (high >= 0.02)).mean())
     reach = stats.norm.ppf(0.9995) / sqrt(40)
     assert np.mean(inside) + reach * np.std(inside) >= 0.95 and np.mean(inside) >= 0.93

@@ -173,7 +173,7 @@ def test_a_smaller_model_has_point_estimates_alone() -> None:
     assert list(part.params.index) == ["Intercept", "a", "b"]
     assert part.status == "imprecise" and not part.has_intervals and "smaller formula" in part.reason
     assert (
-        "Status         imprecise: a smaller model has point estimates alone" in part.summary()
+        "Status         imprecise: a smaller model has point estimates without intervals" in part.summary()
         and "submodel_points" in part.flags
     )
     assert "too large beside the signal" not in part.summary()
@@ -196,9 +196,7 @@ def test_a_coefficient_that_noise_hides_says_what_it_needs() -> None:
     assert np.isnan(result.params["g[T.r]"]) and np.isfinite(result.params["a"])
     assert "g[T.r] needs more records: at least about" in result.reason and "times as large" in result.reason
     # the level stands first, as the usual cause
-    assert re.match(
-        r"(the rarest level is g\[r\], about|level 'r' of g has a noisy count of) -?\d+ ± \d+", result.reason
-    )
+    assert re.match(r"(the rarest level is g\[r\], about|level 'r' of g has a DP count of) -?\d+ ± \d+", result.reason)
 
 
 FAR_SCHEMA = cf.Schema({"x": cf.Numeric(0, 1_000), "w": cf.Numeric(-6, 6), "y": cf.Numeric(-10, 40)})
@@ -221,7 +219,7 @@ def test_a_feature_whose_bounds_reach_too_far_is_not_answered_and_says_which_bou
     narrow = cf.Schema({**{name: FAR_SCHEMA[name] for name in ("w", "y")}, "x": cf.Numeric(0, 40)})
     assert cf.infer(release_of(ols("y ~ x + w"), frame, schema=narrow)).status == "valid"
     unlimited = cf.infer(release_of(ols("y ~ x + w", limit="none"), frame, mu=3.0, schema=FAR_SCHEMA))
-    assert "no private count" not in unlimited.reason and "or ask limit=" not in unlimited.reason
+    assert "no DP count" not in unlimited.reason and "or ask limit=" not in unlimited.reason
 
 
 @pytest.mark.parametrize(("mu", "limit"), [(0.1, "auto"), (0.06, "auto"), (0.06, "none")])
@@ -247,7 +245,7 @@ def test_several_coefficients_share_one_demand(monkeypatch: pytest.MonkeyPatch) 
     result = cf.infer(release_of(ols("y ~ a + b + g"), frame, mu=0.7))
     assert result.status in ("partial", "imprecise")
     assert result.reason.count("more records") == 1 and "need more records" in result.reason
-    assert "every coefficient of g compares with such a level" in result.reason
+    assert "every coefficient of g compares with a level of this kind" in result.reason
 
 
 def test_the_assumption_on_tails_is_printed_with_its_price() -> None:
@@ -271,11 +269,14 @@ def test_the_head_names_what_is_limited(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(LeastSquaresReading, "_number", lambda _, name: numbers[name])
     monkeypatch.setattr(LeastSquaresReading, "_public", lambda _, name: public.get(name, largest[0]))
     both = reading._limited()[1]
-    assert both == "scores at 2 x typical (public maximum 4 x), leverages at 0.25 of their public maximum"
+    assert both == (
+        "scores clipped at 2 times the typical size (at most 4 times by the bounds), "
+        "leverages clipped at 0.25 of what the bounds allow"
+    )
     largest[0] = np.array([2.0, 4.0, 1.0])
-    assert reading._limited()[1] == "leverages at 0.25 of their public maximum"
+    assert reading._limited()[1] == "leverages clipped at 0.25 of what the bounds allow"
     largest[0] = np.array([4.0, 1.0, 1.0])
-    assert reading._limited()[1] == "scores at 2 x typical (public maximum 4 x)"
+    assert reading._limited()[1] == "scores clipped at 2 times the typical size (at most 4 times by the bounds)"
 
 
 @pytest.mark.parametrize("relation", few(["add-remove", "substitute"], 0))

@@ -168,10 +168,10 @@ def test_the_table_answers_the_others_and_names_the_level(rare: str, some: int, 
         assert result.status == "partial"
         limits = result.conf_int()
         assert list(limits.index[limits[0].notna()]) == ANSWERED[rare]
-        assert result.reason.startswith(f"too few records to be told: {name} (about ")
-        assert "the other coefficients are told without them" in result.reason
-        assert ("compares with such a level" in result.reason) == (rare == "p")
-        assert "of the levels left out" in result.intervals_for and "levels left out" in dict(result.facts)["R-squared"]
+        assert result.reason.startswith(f"too few records to estimate: {name} (about ")
+        assert "the other coefficients are estimated without them" in result.reason
+        assert ("compares with a level of this kind" in result.reason) == (rare == "p")
+        assert "of the excluded levels" in result.intervals_for and "levels excluded" in dict(result.facts)["R-squared"]
         tests = result.wald_test_terms()
         assert np.isfinite(tests.loc["a", "pvalue"])
 

@@ -44,11 +44,11 @@ def records(n: int, g: str, h: str = "uv") -> pd.DataFrame:
     )
 
 
-def reason(method: Any, frame: pd.DataFrame, privacy: Any, options: Any = None, noise: Any = None) -> tuple[str, str]:
+def reason(method: Any, frame: pd.DataFrame, privacy: Any, subset: Any = None, noise: Any = None) -> tuple[str, str]:
     release = cf.release(
         method, cf.read(frame, SCHEMA), privacy, ledger=None, noise=SimulatedNoise(1) if noise is None else noise
     )
-    result = cf.infer(cf.Release.from_json(release.to_json()), options)
+    result = cf.infer(cf.Release.from_json(release.to_json()), subset=subset)
     return result.status, result.reason
 
 
@@ -70,14 +70,14 @@ def test_a_level_without_records_is_named_with_its_noisy_count(method: Any, priv
     status, said = reason(method, records(3_000, "abcd".replace(empty, "")), privacy)
     assert status in ("partial", "imprecise", "not_identified")  # partial: all but the coefficient of that level
     named = re.findall(
-        r"(?:^|; )level '(.)' of (.) has a noisy (?:weighted )?count of (-?\d+) ± (\d+): nothing can be told of it",
+        r"(?:^|; )level '(.)' of (.) has a (?:DP|noisy|noisy weighted) count of (-?\d+) ± (\d+): it cannot be estimated",
         said,
     )
     if (
         status == "partial" and not named
     ):  # its records are left out, and the level is named with its count all the same
         assert re.search(
-            rf"too few records to be told: g\[{empty}\] \(about -?\d+ ± \d+, at least about \d+ would do\)", said
+            rf"too few records to estimate: g\[{empty}\] \(about -?\d+ ± \d+, at least about \d+ would do\)", said
         )
         return
     assert [(level, column) for level, column, *_ in named] == [(empty, "g")]
@@ -97,8 +97,8 @@ def test_levels_with_records_are_not_named() -> None:
 def test_a_column_that_a_subset_leaves_out_is_not_named() -> None:
     method, frame = cf.regression.SSP(FORMULA), records(3_000, "abc", h="u")
     assert all(f"level '{level}' of" in reason(method, frame, cf.GDP(1.0))[1] for level in "dv")
-    assert "of g has" not in reason(method, frame, cf.GDP(1.0), cf.core.ResultOptions(subset=("x", "h")))[1]
-    assert "level 'v' of h" in reason(method, frame, cf.GDP(1.0), cf.core.ResultOptions(subset=("x", "h")))[1]
+    assert "of g has" not in reason(method, frame, cf.GDP(1.0), ("x", "h"))[1]
+    assert "level 'v' of h" in reason(method, frame, cf.GDP(1.0), ("x", "h"))[1]
 
 
 @pytest.mark.parametrize("formula", ["y ~ x + g + h", "y ~ 0 + g + x", "y ~ g:x + g"])
@@ -119,7 +119,7 @@ def test_without_noise_the_counts_are_exact_in_any_coordinates(formula: str, see
     said = unseen_levels(design, (totals, 1e9 * np.eye(len(totals))), box=box)
     found = {
         level: int(count.replace(",", ""))
-        for level, count in re.findall(r"level '(\w)' of g has a noisy count of (\S+) ±", said)
+        for level, count in re.findall(r"level '(\w)' of g has a DP count of (\S+) ±", said)
     }
     assert found == {"a": 200, "b": 400, "c": 100, "d": 0}
 
@@ -140,13 +140,13 @@ def test_the_noise_of_totals_is_that_of_a_symmetric_matrix() -> None:
 
 def test_bins_without_noise_count_levels_exactly() -> None:
     _, said = reason(BinAgg("y ~ g"), records(12, "aab"), cf.GDP(0.2), noise=ZeroNoise())
-    found = dict(re.findall(r"level '(\w)' of g has a noisy count of (\S+) ±", said))
+    found = dict(re.findall(r"level '(\w)' of g has a DP count of (\S+) ±", said))
     assert found == {"a": "8", "b": "4", "c": "0", "d": "0"}
 
 
 def test_many_levels_are_counted_and_not_listed() -> None:
     said = level_remarks(LevelCount("g", str(k), 0.0, 1.0) for k in range(1_000))
-    assert said.count("level '") == 6 and said.endswith("; of 994 more levels nothing can be told")
+    assert said.count("level '") == 6 and said.endswith("; 994 more levels cannot be estimated")
     assert level_remarks([]) == ""
 
 
@@ -167,7 +167,7 @@ def test_the_margin_of_a_laplace_count_is_a_95_percent_interval() -> None:
 def test_levels_beyond_the_sixth_are_said_to_be_what_they_are() -> None:
     unseen = [LevelCount("g", str(k), 0.0, 1.0) for k in range(7)]
     said = level_remarks([LevelCount("g", "seen", 19.0, 1.0), *unseen])
-    assert said.endswith("of 1 more levels nothing can be told; 1 more levels are as small")
+    assert said.endswith("1 more levels cannot be estimated; 1 more levels are as small")
     assert "'seen'" not in said
 
 

@@ -334,7 +334,7 @@ def test_records_at_risk_widen_the_interval_and_the_table_says_its_assumption() 
     # the others hang together with it, and get no more than their part of what was seen
     assert found.bias[1] > 0 and (found.bias[[0, 2]] < 0.2 * found.bse.to_numpy()[[0, 2]]).all()
     assert (
-        "assumed for a: records that count less have a mean residual of at most their mean squared one"
+        "assumed for a: down-weighted records have a mean residual of at most their mean squared one"
         in found.intervals_for
     )
 
@@ -409,7 +409,7 @@ def test_the_title_names_the_estimand_and_the_release_reads_back() -> None:
     again = Logistic(FORMULA).infer(cf.Release.from_json(release.to_json()))
     assert again.to_dict() == found.to_dict()
     odds = found.odds_ratios()
-    assert (odds["low"] <= odds["odds_ratio"]).all() and odds.loc["a", "odds_ratio"] == pytest.approx(
+    assert (odds["ci_low"] <= odds["odds_ratio"]).all() and odds.loc["a", "odds_ratio"] == pytest.approx(
         np.exp(found.params["a"])
     )
 

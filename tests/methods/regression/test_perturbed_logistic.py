@@ -421,7 +421,7 @@ def test_predictions_and_odds() -> None:
     assert set(found.predict(public, threshold=0.999)) == {"no"}
     odds = found.odds_ratios()
     assert odds.loc["a", "odds_ratio"] == pytest.approx(exp(found.params["a"]))
-    assert (odds["low"] < odds["odds_ratio"]).all() and (odds["odds_ratio"] < odds["high"]).all()
+    assert (odds["ci_low"] < odds["odds_ratio"]).all() and (odds["odds_ratio"] < odds["ci_high"]).all()
     assert found.to_dict()["levels"] == ["no", "yes"] and len(found.to_dict()["odds_ratio"]) == 5
     for threshold_ in (0, 1.5, True):
         with refuses(PlanError):

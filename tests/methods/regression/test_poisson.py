@@ -177,7 +177,7 @@ def test_a_steep_mean_that_stops_growing_is_told() -> None:
             held.append(low <= method.reference(CodedFrame.of(frame, schema))["a"] <= high)
     # nine of ten are answered, the others are too far from the line where records count less
     assert len(held) >= 6 and sum(held) >= len(held) - 1
-    assert "the mean may be anything at records that count less" in " ".join(said)
+    assert "the mean may be anything at down-weighted records" in " ".join(said)
 
 
 def test_a_level_whose_records_noise_hides_is_not_answered_by_the_size_of_its_counts() -> None:
@@ -356,7 +356,7 @@ def test_the_table_names_the_cut_and_what_it_assumes() -> None:
     own, noise = Counts(30.0, 12.0), np.array([0.2, 0.5])
     assert counts_words(own) == "between 0 and 30, cut at 12" and counts_words(Counts(30.0, 30.0)) == "between 0 and 30"
     (said,) = cut_assumption(own, noise)
-    assert "assumed for counts above 12" in said and "lie at the declared 30" in said
+    assert "assumed for counts above 12" in said and "are at 30" in said
     price = np.sqrt(1 + ((30 / 12) ** 2 - 1) * 0.5)
     assert f"about {price:.2g} times as wide" in said
     assert not cut_assumption(Counts(30.0, 30.0), noise)
@@ -429,7 +429,7 @@ def test_what_noise_hides_at_the_ends_of_bounds_is_in_the_intervals_of_counts() 
     )
     assert (
         "noise hides at the ends of bounds" in found.intervals_for
-        and "in the intervals of a;" in found.intervals_for
+        and "in the intervals of a." in found.intervals_for
         and "assumed for Intercept, a, b" in found.intervals_for
     )
     bare = cf.infer(replace(release, public={**release.public, "missed": np.zeros(2)}))
@@ -482,15 +482,15 @@ def test_rate_ratios_predictions_and_marginal_effects() -> None:
     np.testing.assert_allclose(found.predict(rows), means["mean"])
     assert (means.mean_ci_lower < means["mean"]).all() and (means["mean"] < means.mean_ci_upper).all()
     effects = found.average_marginal_effects(kind="derivative")
-    np.testing.assert_allclose(effects["dy/dx"], found.params.iloc[1:] * frame.y.mean(), rtol=0.01)
+    np.testing.assert_allclose(effects["effect"], found.params.iloc[1:] * frame.y.mean(), rtol=0.01)
     assert list(effects.index) == ["a", "b", "c[T.v]"] and set(effects.contrast) == {"dY/dX"}
     changes = found.average_marginal_effects()
     assert list(changes.contrast) == ["dY/dX", "dY/dX", "v - u"]
     pd.testing.assert_frame_equal(changes.iloc[:2], effects.iloc[:2])
     at = [found.predict(frame.assign(c=level)).mean() for level in "uv"]
-    assert changes.loc["c[T.v]", "dy/dx"] == pytest.approx(at[1] - at[0], rel=0.01)
+    assert changes.loc["c[T.v]", "effect"] == pytest.approx(at[1] - at[0], rel=0.01)
     with refuses(PlanError):
-        found.average_marginal_effects(kind="dy/dx")
+        found.average_marginal_effects(kind="effect")
     assert found.to_dict()["rate_ratio"][1] == pytest.approx(ratios.rate_ratio.iloc[0])
 
 
@@ -500,7 +500,7 @@ def test_beside_a_withheld_coefficient_no_effect_has_an_interval() -> None:
     values[2] = hidden[2, :] = hidden[:, 2] = noise[2] = np.nan
     told = {"estimates": values, "covariance": hidden, "noise_variance": noise}
     effects = replace(found, **told, status="partial", reason="b needs more records").average_marginal_effects()
-    assert effects[["se", "low", "high"]].isna().all(axis=None) and list(effects["dy/dx"].notna()) == [
+    assert effects[["std_err", "ci_low", "ci_high"]].isna().all(axis=None) and list(effects["effect"].notna()) == [
         True,
         False,
         True,
@@ -524,7 +524,7 @@ def test_marginal_effects_of_the_logit_and_their_intervals() -> None:
                 missed, answered = missed + int(((effects.low > own) | (effects.high < own)).sum()), answered + 3
     assert answered >= 60 and missed <= 16
     bent, _ = released(Logistic("y ~ a + I(a**2) + b"), whole.head(5_000), mu=3.0)
-    assert bent.average_marginal_effects()["dy/dx"].isna().to_dict() == {"a": True, "I(a ** 2)": True, "b": False}
+    assert bent.average_marginal_effects()["effect"].isna().to_dict() == {"a": True, "I(a ** 2)": True, "b": False}
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -537,10 +537,10 @@ def test_what_records_that_count_less_lack_moves_the_ends_away_from_zero(sign: f
     plain = replace(told, effects=lambda: replace(own, lacking=0.0))
     effects, before = (one.average_marginal_effects(kind="derivative") for one in (told, plain))
     for name, row in effects.iterrows():
-        low, high = before.loc[name, ["low", "high"]]
-        assert row["low"] == pytest.approx(low * (1.02 if low < 0 else 1.0), rel=1e-12)
-        assert row["high"] == pytest.approx(high * (1.02 if high > 0 else 1.0), rel=1e-12)
-    np.testing.assert_array_equal(effects["se"], before["se"])
+        low, high = before.loc[name, ["ci_low", "ci_high"]]
+        assert row["ci_low"] == pytest.approx(low * (1.02 if low < 0 else 1.0), rel=1e-12)
+        assert row["ci_high"] == pytest.approx(high * (1.02 if high > 0 else 1.0), rel=1e-12)
+    np.testing.assert_array_equal(effects["std_err"], before["std_err"])
     assert "up to 2.00% larger" in effects.attrs["note"] and "0.30% of the records" in effects.attrs["note"]
     assert before.attrs["note"] == ""
 
@@ -558,9 +558,9 @@ def test_effects_of_columns_of_two_values_are_changes_and_not_slopes(values: tup
     found = method.infer(seal(method, cf.read(frame, schema), cf.plan(method, schema, cf.GDP(20.0)), ZeroNoise()))
     effects, slopes = found.average_marginal_effects(), found.average_marginal_effects(kind="derivative")
     ends = [found.predict_proba(frame.assign(t=value))["1"].mean() for value in values]
-    assert effects.loc["t", "dy/dx"] == pytest.approx(ends[1] - ends[0], rel=2e-3)
+    assert effects.loc["t", "effect"] == pytest.approx(ends[1] - ends[0], rel=2e-3)
     assert effects.loc["t", "contrast"] == f"{values[1]} - {values[0]}"
-    assert abs(slopes.loc["t", "dy/dx"] - (ends[1] - ends[0])) > 0.02
+    assert abs(slopes.loc["t", "effect"] - (ends[1] - ends[0])) > 0.02
     assert effects.loc["t", "low"] < ends[1] - ends[0] < effects.loc["t", "high"]
 
 
@@ -568,7 +568,7 @@ def test_no_interval_of_effects_around_a_mean_slope_that_is_noise() -> None:
     found, _ = released(Poisson(FORMULA), records(5_000, 3), mu=2.0)
     own = replace(found.mean_slope, value=-0.1)
     effects = replace(found, effects=lambda: own).average_marginal_effects()
-    assert effects[["low", "high"]].isna().all(axis=None)
+    assert effects[["ci_low", "ci_high"]].isna().all(axis=None)
 
 
 def test_the_probit_says_what_it_has_not() -> None:
@@ -592,9 +592,9 @@ def test_the_weighted_line_is_asked_for_and_named(method) -> None:
     found, release = released(method, frame)
     plain, other = released(replace(method, target="mle"), frame)
     assert release.to_dict()["statistics"] == other.to_dict()["statistics"]
-    assert found.target.startswith("weighted line of") and "weighted line" in found.heading
-    assert "weighted line" in str(found) and plain.heading == ""
-    assert "another elsewhere" in found.intervals_for
+    assert found.target.startswith("weighted line of") and "down-weighted" in found.heading
+    assert "down-weighted" in str(found) and plain.heading == ""
+    assert "others elsewhere" in found.intervals_for
     with refuses(PlanError):
         method.reference(CodedFrame.of(frame, COUNT if isinstance(method, Poisson) else BINARY))
 

@@ -371,7 +371,7 @@ def test_the_line_has_its_name_in_every_title(tmp_path: Any) -> None:
     assert said in result.summary().splitlines()[0]
     assert said in result._repr_html_().split("</p>")[0]
     assert f"<h1>{result.title}</h1>" in result.report(tmp_path / "r.html").read_text()
-    assert said in result.plot().get_figure().get_suptitle()
+    assert said in " ".join(result.plot().get_figure().get_suptitle().split())
 
 
 def test_a_line_alone_may_get_a_part_of_an_allowance() -> None:

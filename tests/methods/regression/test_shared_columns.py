@@ -35,7 +35,7 @@ def _noise(method: Any, mu: float) -> float:
 def test_nested_models_of_one_matrix_have_the_noise_that_the_note_says() -> None:
     small, large = SSP("y1 ~ a", recenter=False), SSP("y1 ~ a + b + c", recenter=False)
     plan = _plan(p=small, q=large)
-    (note,) = (note for note in plan.notes if "drawn apart" in note)
+    (note,) = (note for note in plan.notes if "drawn separately" in note)
     assert "'y1 ~ a + b + c'" in note and "equal residual variances" in note
     whole = _noise(large, 1.0)
     apart = [_noise(one, sqrt(0.5)) for one in (small, large)]
@@ -44,7 +44,7 @@ def test_nested_models_of_one_matrix_have_the_noise_that_the_note_says() -> None
 
 
 def test_several_responses_are_one_question() -> None:
-    (note,) = (note for note in _plan(p=SSP("y1 ~ a + b"), q=SSP("y2 ~ b + a")).notes if "drawn apart" in note)
+    (note,) = (note for note in _plan(p=SSP("y1 ~ a + b"), q=SSP("y2 ~ b + a")).notes if "drawn separately" in note)
     assert "'y1 + y2 ~ a + b'" in note
     one, both = (SSP(f"{left} ~ a + b")._layout(SCHEMA) for left in ("y1", "y1 + y2"))
     alone = 2 * (one.cap + one.g2) ** 2 * (1 / one.g2 + 0.5)
@@ -54,8 +54,10 @@ def test_several_responses_are_one_question() -> None:
 
 def test_the_default_says_what_its_terms_cost() -> None:
     """A fifth tells of the terms alone, so that two lines could gain 1 - sqrt(.8/.9), some six per cent."""
-    (note,) = (note for note in _plan(p=Default("y1 ~ a + b"), q=Default("y2 ~ b + a")).notes if "drawn apart" in note)
-    assert "20% of each one's mu^2" in note and "at most 6% off" in note
+    (note,) = (
+        note for note in _plan(p=Default("y1 ~ a + b"), q=Default("y2 ~ b + a")).notes if "drawn separately" in note
+    )
+    assert "Of the budget of each, 20% is for the terms alone" in note and "at most 6% off" in note
 
 
 @pytest.mark.parametrize(
@@ -68,4 +70,4 @@ def test_the_default_says_what_its_terms_cost() -> None:
     ],
 )
 def test_others_are_left_alone(questions: dict[str, Any]) -> None:
-    assert not [note for note in _plan(**questions).notes if "drawn apart" in note]
+    assert not [note for note in _plan(**questions).notes if "drawn separately" in note]

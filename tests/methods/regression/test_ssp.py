@@ -278,8 +278,7 @@ def test_infer_reads_the_file_alone(recenter: str | bool) -> None:
     again = cf.Release.from_json(made.to_json())
     assert again == made
     assert cf.infer(again).to_json() == cf.infer(made).to_json()
-    options = cf.core.ResultOptions(subset=("a",))
-    assert cf.infer(again, options).to_json() == cf.infer(made, options).to_json()
+    assert cf.infer(again, subset=["a"]).to_json() == cf.infer(made, subset=["a"]).to_json()
 
 
 def test_a_subset_is_the_projection_on_it() -> None:
@@ -526,7 +525,7 @@ def test_a_subset_says_which_covariance_it_has(recenter: str | bool) -> None:
     made = release(cf.regression.SSP(FORMULA, recenter=recenter), records(5_000, 20))
     part = cf.infer(made, subset=["a"])
     assert dict(part.facts)["Cov. type"] == "robust" and "submodel_classical" not in part.flags
-    assert "what was left out is assumed" in part.intervals_for
+    assert "the excluded terms are assumed" in part.intervals_for
     assert "submodel_classical" not in cf.infer(made).flags
     # where noise hides the full model's line, its meat says nothing
     noisy = release(cf.regression.SSP(FORMULA, recenter=recenter), records(30, 20), mu=0.1)
@@ -599,9 +598,9 @@ def test_the_table_says_what_the_count_is_and_what_happens_to_missing_values() -
     method = cf.regression.SSP("y ~ age + hours + children")
     table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)))
     text = " ".join(table.summary(verbose=True).split())
-    assert "Missing records with missing age or y are left out" in " ".join(table.summary().split())
+    assert "Missing records with missing age or y are excluded" in " ".join(table.summary().split())
     assert (
-        "Missing records with missing age or y are left out; a missing hours counts as the midpoint of its bounds; "
+        "Missing records with missing age or y are excluded; a missing hours counts as the midpoint of its bounds; "
         "a missing children counts as 0" in text
     )
     assert "it is not the number of records" in text

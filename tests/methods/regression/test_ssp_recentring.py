@@ -228,5 +228,5 @@ def test_the_contract_and_the_audit_hold(formula: str) -> None:
 def test_a_file_gives_the_same_table() -> None:
     made = release(method(), records(3_000, 6))
     again = cf.Release.from_json(made.to_json())
-    for options in (None, cf.core.ResultOptions(subset=("a",))):
-        assert cf.infer(again, options).to_json() == cf.infer(made, options).to_json()
+    for subset in (None, ("a",)):
+        assert cf.infer(again, subset=subset).to_json() == cf.infer(made, subset=subset).to_json()

@@ -238,7 +238,7 @@ def test_a_calibrated_mean_has_degrees_of_freedom_of_its_own() -> None:
     own = simulated(cf.regression.LeastSquares("y ~ sex + h"), data, cf.GDP(3.0), 7)
     first = own.calibrate({"sex": {"f": 9, "m": 0}, "h": {"n": 9, "s": 0}}, alpha=0.1).loc["mean"]
     low, high = own.conf_int(0.1).loc["Intercept"]
-    assert first[["estimate", "std_err", "low", "high"]].tolist() == pytest.approx(
+    assert first[["estimate", "std_err", "ci_low", "ci_high"]].tolist() == pytest.approx(
         [own.params["Intercept"], own.bse["Intercept"], low, high], rel=1e-12
     )
     assert first["df"] == pytest.approx(own.df[0], rel=1e-12)

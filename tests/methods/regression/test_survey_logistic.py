@@ -300,7 +300,7 @@ def test_with_the_clusters_that_a_plan_asks_for_noise_is_about_half_of_what_it_m
 ) -> None:
     method, mu, size = cf.regression.Logistic("o ~ x"), 2.0, 10
     (said,) = (one for one in cf.plan(method, _alike(size, way, numbers)[1], cf.GDP(mu)).warnings if "too few" in one)
-    found = re.search(r"about ([\d,]+) (?:values|PSUs) of v, or ([\d.]+) times the mu, would do where .* is even", said)
+    found = re.search(r"About ([\d,]+) (?:values|PSUs) of v, or ([\d.]+) times the mu, would do where .* is even", said)
     assert found is not None
     enough = int(found[1].replace(",", ""))
     assert float(found[2]) == pytest.approx(enough / size, abs=0.2)

@@ -336,7 +336,7 @@ def test_a_registered_loss_is_taken_record_by_record() -> None:
         for j in range(2)
     ]
     assert both == sum(each) and 0 < both <= 2 * parts.STEPS
-    with pytest.raises(PlanError, match="name of its own"):
+    with pytest.raises(PlanError, match="name that is not taken"):
         register_loss(type("Other", (), {"name": "squared_error"}))
 
 

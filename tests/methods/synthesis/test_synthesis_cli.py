@@ -31,7 +31,7 @@ def run(*words: str, code: int = 0):
 def test_synthesize_and_refit(survey) -> None:
     call = ["synthesize", FORMULA, "survey.csv", "--schema", "schema.toml", "--mu", "1", "--ledger", "ledger.db"]
     said = run(*call, "-o", "t.parquet", "--release", "release.json").stdout
-    assert "wrote t.parquet with its sidecar" in said and "charged" in said and "95% CI" not in said
+    assert "Wrote t.parquet and its sidecar" in said and "Charged" in said and "95% CI" not in said
     assert "95% CI" in run("refit", "t.parquet").stdout
     assert "\nk  " not in run("refit", "t.parquet", "y ~ a + r").stdout
     answer = json.loads(run("refit", "t.parquet", FORMULA, "--json").stdout)

@@ -198,7 +198,7 @@ def test_intervals_cover_by_persons(icc: float) -> None:
                     hits.setdefault(name, []).append(bool(ends.loc[name, 0] <= truth[name] <= ends.loc[name, 1]))
         if seed == 0:
             gap = table.diff({"f": "a"}, {"f": "b"})
-            assert gap["low"].iloc[0] < truth["f=a"] - truth["f=b"] < gap["high"].iloc[0]
+            assert gap["ci_low"].iloc[0] < truth["f=a"] - truth["f=b"] < gap["ci_high"].iloc[0]
     # 99.9 % of 60 trials at .95 have 50 hits or more
     assert all(sum(own) >= 50 for own in hits.values()), {name: np.mean(own) for name, own in hits.items()}
     assert len(hits) == 6

@@ -225,11 +225,11 @@ def test_differences_and_risks_of_a_level_that_is_always_yes() -> None:
         table = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(r)))
         cells = {"region": "S", "smoker": "yes"}, {"region": "N", "smoker": "yes"}
         own, risk = table.diff(*cells).iloc[0], table.ratio(*cells).iloc[0]
-        assert -1 <= own["low"] <= own["estimate"] <= own["high"] <= 1
+        assert -1 <= own["ci_low"] <= own["estimate"] <= own["ci_high"] <= 1
         (_, _, high), cut = table.compared((0, 1), 0, 1.96), table.ends((0, 1), 0, 1.96)[1]
         np.testing.assert_allclose(np.clip(high, 0.0, 1.0), cut)
-        beyond += int(high.max() > 1.0 and own["low"] > -0.95)
-        hits += own["low"] <= 0.4 <= own["high"], risk["low"] <= 1 / 0.6 <= risk["high"]
+        beyond += int(high.max() > 1.0 and own["ci_low"] > -0.95)
+        hits += own["ci_low"] <= 0.4 <= own["ci_high"], risk["ci_low"] <= 1 / 0.6 <= risk["ci_high"]
     assert beyond > 40
     # 99.9 % of 60 runs at .95 (binomial)
     assert hits.min() >= stats.binom.ppf(0.0005, 60, 0.95)
@@ -254,11 +254,11 @@ def test_differences_of_shares_use_their_covariance() -> None:
     data = cf.read(records(4_000), SCHEMA)
     found = simulated(method, data, cf.GDP(1.0), 1)
     own = found.diff({"region": "S", "smoker": "yes"}, {"region": "N", "smoker": "yes"})
-    assert own.low.iloc[0] < 0.2 < own.high.iloc[0]
+    assert own.ci_low.iloc[0] < 0.2 < own.ci_high.iloc[0]
     inside = found.diff({"region": "N", "smoker": "yes"}, {"region": "N", "smoker": "no"})
     error = found.bse["region=N, smoker=yes"]
     # p and 1 - p: the difference has twice the error of one
-    assert (inside.high - inside.low).iloc[0] == pytest.approx(2 * 2 * 1.96 * error, rel=0.02)
+    assert (inside.ci_high - inside.ci_low).iloc[0] == pytest.approx(2 * 2 * 1.96 * error, rel=0.02)
     assert len(found.ratio("region")) == 4
 
 
@@ -273,7 +273,7 @@ def test_what_is_shown_and_written(tmp_path: object) -> None:
     assert "the population: sampling error and privacy noise" in " ".join(text.split())
     assert "count_below_noise" in text and "count below noise (" in text
     frame = found.to_frame()
-    assert list(frame.columns[-7:]) == ["estimate", "std_err", "low", "high", "cv", "privacy_share", "flag"]
+    assert list(frame.columns[-7:]) == ["estimate", "std_err", "ci_low", "ci_high", "privacy_share", "cv", "flags"]
     assert json.loads(found.to_json())["kind"] == "counts"
     page = found.report(f"{tmp_path}/table.html").read_text()
     assert "SIMULATED" in page
@@ -300,7 +300,7 @@ def test_a_question_asks_for_the_other_reading() -> None:
     assert people.params.equals(records_.params)
     assert (people.bse > records_.bse).all()
     with refuses(PlanError):
-        cf.infer(release, intervals_for="both")
+        cf.infer(release, inference="both")
 
 
 def test_a_finite_population_has_narrower_intervals() -> None:
@@ -316,7 +316,7 @@ def test_a_finite_population_has_narrower_intervals() -> None:
     ("make", "error"),
     [
         (lambda: Counts("region"), PlanError),
-        (lambda: Counts("region", intervals_for="x"), PlanError),
+        (lambda: Counts("region", inference="x"), PlanError),
         (lambda: Counts("region", inference="dataset", population_size=0), PlanError),
         (lambda: Counts("regoin", inference="dataset").about(SCHEMA), SchemaError),
         (lambda: Counts("age", inference="dataset").about(SCHEMA), PlanError),
@@ -363,7 +363,7 @@ def test_a_crossing_is_drawn_as_a_map() -> None:
     assert image.get_array().shape == (3, 2)
     assert [text.get_text() for text in axes.get_xticklabels()] == ["no", "yes"]
     assert len(axes.texts) == 6
-    assert not found.plot(kind="dots").images
+    assert not found.plot(kind="points").images
     for table, kind in (
         (found, "pie"),
         (

@@ -78,7 +78,7 @@ def test_an_empty_level_is_left_out_and_named(name: str) -> None:
     told = found.summary()
     assert "without" in found.title and "h=rare, h=unused" in " ".join(told.split())
     assert ("s=other" in told) == (name == "given")
-    assert "h=rare" in dict(found.facts)["Left out"] and "without" in found.target
+    assert "h=rare" in dict(found.facts)["Excluded"] and "without" in found.target
 
 
 def test_a_level_of_two_in_ten_thousand_withholds_no_kruskal() -> None:

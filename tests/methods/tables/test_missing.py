@@ -52,11 +52,11 @@ def test_without_a_public_number_the_rules_alone_are_said(frame: pd.DataFrame) -
         (Quantiles("wage ~ sex", inference="population"), "sex or wage"),
     ):
         found = said(method, frame)
-        assert f"records with missing {columns} are left out" in found
-        assert "how many were left out is not released" in found and not re.search(r"\d", found)
+        assert f"records with missing {columns} are excluded" in found
+        assert "how many were excluded is not released" in found and not re.search(r"\d", found)
     assert "a missing region counts as the level 'N'" in said(Counts("sex * region", inference="population"), frame)
     nobody = said(Counts("region", inference="population"), frame)
-    assert nobody and "left out" not in nobody
+    assert nobody and "excluded" not in nobody
     assert said(
         Means("wage ~ sex", inference="population", where="age >= 40"), frame, relation="substitute", n=N
     ).endswith("remain")
@@ -65,7 +65,7 @@ def test_without_a_public_number_the_rules_alone_are_said(frame: pd.DataFrame) -
 def test_of_a_public_number_of_records_the_table_tells_how_many_it_lacks(frame: pd.DataFrame) -> None:
     out = int((~frame["sex"].isin(["f", "m"])).sum())
     found = said(Counts("sex * region", inference="population"), frame, relation="substitute", n=N)
-    assert f"of the {N} records, a public number, {out} were left out (noise sd " in found
+    assert f"of the {N} records, a public number, {out} were excluded (SD of the noise " in found
 
 
 def test_of_several_columns_each_has_a_released_number_of_missing_values(frame: pd.DataFrame) -> None:
@@ -76,11 +76,11 @@ def test_of_several_columns_each_has_a_released_number_of_missing_values(frame: 
         (TableOne("wage + age ~ sex", inference="dataset"), counted),
     ):
         numbers = [int(kept[name].isna().sum()) for name in ("wage", "age")]
-        found = [int(number) for number in re.findall(r"(?:wage|age) (\d+) \(noise sd", said(method, frame))]
+        found = [int(number) for number in re.findall(r"(?:wage|age) (\d+) \(SD of the noise", said(method, frame))]
         assert found == numbers and min(numbers) > 0
     levels = said(TableOne("sex + wage ~ region", inference="dataset"), frame)
     out = int((~frame["sex"].isin(["f", "m"])).sum())
-    assert f"sex {out} (noise sd" in levels and f"wage {int(frame['wage'].isna().sum())} (noise sd" in levels
+    assert f"sex {out} (SD of the noise" in levels and f"wage {int(frame['wage'].isna().sum())} (SD of the noise" in levels
 
 
 def test_persons_are_left_out_by_all_their_rows() -> None:
@@ -89,4 +89,4 @@ def test_persons_are_left_out_by_all_their_rows() -> None:
     method = DistinctCounts("any(age >= 40) * sex", inference="dataset")
     found = dict(cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None)).legend)["Missing"]
     assert "a row with a missing age satisfies no condition on it" in found
-    assert "a pid none of whose rows has a sex is left out" in found
+    assert "a pid none of whose rows has a sex is excluded" in found

@@ -78,7 +78,7 @@ def test_without_noise_it_is_pandas(formula: str) -> None:
     rows = result.to_frame()
     assert result.sizes[0] == pytest.approx(2_000, abs=0.1)
     if "smoker" in formula:
-        assert rows.loc["smoker=yes", "records"] == pytest.approx(frame["smoker"].notna().sum(), abs=0.1)
+        assert rows.loc["smoker=yes", "n"] == pytest.approx(frame["smoker"].notna().sum(), abs=0.1)
 
 
 def test_without_noise_standardised_differences_are_the_usual_ones() -> None:
@@ -100,7 +100,7 @@ def test_intervals_of_standardised_differences_cover(mu: float) -> None:
     for seed in range(60):
         found = _result(TableOne("age + smoker ~ arm"), _frame(600, seed), mu, seed=seed).differences()
         for name, value in truth.items():
-            hits[name] += found.loc[name, "low"] <= value <= found.loc[name, "high"]
+            hits[name] += found.loc[name, "ci_low"] <= value <= found.loc[name, "ci_high"]
     for name, hit in hits.items():
         assert stats.beta.ppf(0.999, hit + 1, max(60 - hit, 1e-9)) >= 0.95, name
 
@@ -145,29 +145,29 @@ def test_a_difference_that_noise_hides_is_a_dash_in_print_and_nan_in_frames() ->
     frame["age"] = 50 + frame["age"] / 1_000
     result = _result(TableOne("age + smoker ~ arm"), frame, 0.3)
     found = result.differences()
-    assert np.isnan(found.loc["age: mean", "estimate"]) and found.loc["age: mean", "high"] == np.inf
+    assert np.isnan(found.loc["age: mean", "estimate"]) and found.loc["age: mean", "ci_high"] == np.inf
     assert np.isfinite(found.loc["smoker=yes"]).all()
-    line = next(line for line in result.summary().splitlines() if line.startswith("age: mean"))
-    assert line.rstrip().endswith("n/a") and "do not stand five sds above" in " ".join(result.summary().split())
+    line = next(line for line in result.summary().splitlines() if line.startswith("age, mean"))
+    assert line.rstrip().endswith("n/a") and "less than five SDs of its noise" in " ".join(result.summary().split())
     assert any("above its noise" in text.get_text() for text in result.plot().texts)
 
 
 def test_a_mean_of_too_few_records_for_its_skewness_is_flagged() -> None:
     frame = _frame(400)
     frame["age"] = np.where(np.arange(400) < 2, 100.0, 0.0)
-    flags = _result(TableOne("age ~ arm"), frame, 10.0).to_frame()["flag"]
+    flags = _result(TableOne("age ~ arm"), frame, 10.0).to_frame()["flags"]
     assert "skewed_few_records" in flags["age: mean"]
-    exact = _result(TableOne("age ~ arm", inference="dataset"), frame, 10.0).to_frame()["flag"]
+    exact = _result(TableOne("age ~ arm", inference="dataset"), frame, 10.0).to_frame()["flags"]
     assert "skewed_few_records" not in exact["age: mean"]
 
 
 def test_what_is_printed_and_written(tmp_path: Path) -> None:
     result = _result(TableOne("age + bmi + smoker ~ arm", medians=("bmi",)), _frame())
     text = result.summary()
-    assert "std. diff" in text and "bmi: median" in text and "%)" in text
+    assert "std. diff" in text and "bmi, median [quartiles]" in text and "%)" in text
     body = json.loads(result.to_json())
     assert len(body["cells"]["estimate"]) == 3 * 5
-    assert "arm=B" in result.report(tmp_path / "one.html").read_text(encoding="utf-8")
+    assert "bmi, median [quartiles]" in result.report(tmp_path / "one.html").read_text(encoding="utf-8")
     dataset = _result(TableOne("age ~ arm", inference="dataset"), _frame())
     population = _result(TableOne("age ~ arm"), _frame())
     assert dataset.to_frame().loc["age: mean", "std_err"] < population.to_frame().loc["age: mean", "std_err"]
@@ -182,7 +182,7 @@ def test_what_is_printed_and_written(tmp_path: Path) -> None:
         {"formula": "age ~ arm + stage"},
         {"formula": "agee ~ arm"},
         {"formula": "age + smoker ~ arm", "medians": ("smoker",)},
-        {"formula": "age ~ arm", "intervals_for": "all"},
+        {"formula": "age ~ arm", "inference": "all"},
     ],
 )
 def test_what_cannot_be_planned_says_what_can(arguments: dict[str, object]) -> None:
@@ -267,7 +267,7 @@ def test_weighted_intervals_cover() -> None:
         for name, a, b in zip(map(str, result.params.index), low, high, strict=True):
             hits[name] = hits.get(name, 0) + bool(a <= truth[name] <= b)
         d = result.differences().loc["age: mean"]
-        hits["difference"] = hits.get("difference", 0) + bool(d["low"] <= gap <= d["high"])
+        hits["difference"] = hits.get("difference", 0) + bool(d["ci_low"] <= gap <= d["ci_high"])
     assert min(hits.values()) >= stats.binom.ppf(0.001 / len(hits), 150, 0.95), hits
 
 
@@ -292,7 +292,7 @@ def test_an_sd_that_is_noise_is_a_dash() -> None:
     found = cf.tables.table_one("income ~ arm", cf.read(frame, wide), **call)
     said = found.summary(verbose=True)
     row = next(line for line in said.splitlines() if line.startswith("income: mean"))
-    assert row.count("(n/a)") == 3 and row.split()[-1] == "n/a" and "stand above its noise" in said.replace("\n", " ")
+    assert row.count("(n/a)") == 3 and row.split()[-1] == "n/a" and "is not above its noise" in said.replace("\n", " ")
 
 
 WIDE = cf.Schema(
@@ -320,9 +320,9 @@ def test_medians_are_told_as_closely_as_distributions_tell_them() -> None:
     whole = cf.tables.quantiles("income ~ arm", data, noise=SimulatedNoise(1), **call).to_frame()
     table = one.to_frame()
     for row, of in (("income: median", "0.5"), ("income: median | arm=A", "arm=A, 0.5")):
-        low, high = table.loc[row, ["low", "high"]]
+        low, high = table.loc[row, ["ci_low", "ci_high"]]
         # a third of the budget, to whole bins
-        assert high - low < 2 * (whole.loc[of, "high"] - whole.loc[of, "low"])
+        assert high - low < 2 * (whole.loc[of, "ci_high"] - whole.loc[of, "ci_low"])
         assert low <= frame["income"][frame["arm"] == "A" if "arm" in row else slice(None)].median() <= high
         assert low <= table.loc[row, "estimate"] <= high
     assert "its width at the median: income 1" in " ".join(one.summary(verbose=True).split())

@@ -138,7 +138,7 @@ def test_small_groups_are_weak_and_rough_ranks_give_no_interval(tmp_path: Path) 
     fine = _result(MannWhitney("y ~ g"), _frame(2_000))
     assert fine.status == "valid" and "t(" in fine.summary()
     body = json.loads(fine.to_json())
-    assert body["p"] == [fine.pvalue] and len(body["df"]) == 1
+    assert body["p_value"] == [fine.pvalue] and len(body["df"]) == 1
     assert "P(g=a" in fine.report(tmp_path / "r.html").read_text(encoding="utf-8")
     assert _result(Kruskal("y ~ h"), _frame(30), 0.1).status == "imprecise"
 

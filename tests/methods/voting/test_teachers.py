@@ -267,17 +267,17 @@ def test_queries_that_failed_wins_have_no_label_and_most_of_them_no_result(
     assert found.labels.tolist() == ["v"] * (6 - lost) * some + [None] * (lost if some else 6)  # type: ignore[attr-defined]
     assert found.status == ("valid" if some else "no_information")
     assert found.flags == (("no_interval",) if some else ("no_interval", "most_blocks_failed"))
-    said = {"Failed": f"{lost} of 6 public records have no label, as 'failed' has the most votes"} if lost else {}
+    said = {"Failed": f"{lost} of 6 public rows have no label, as 'failed' has the most votes"} if lost else {}
     assert {name: text for name, text in dict(found.facts).items() if name == "Failed"} == said
     if lost:
-        assert f"{lost} of 6 public records have no label" in str(found)
+        assert f"{lost} of 6 public rows have no label" in str(found)
 
 
 def test_of_a_threshold_those_queries_count_that_were_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two queries have a clear winner, "failed" both times: the others were not asked to say more."""
     answers = [[3, 3, k % 3, k % 3, k % 3, k % 3] for k in range(20)]
     found = _of_answers(answers, monkeypatch, confident=(15.0, 0.1))
-    assert found.status == "no_information" and "2 of 6 public records" in str(found)  # type: ignore[attr-defined]
+    assert found.status == "no_information" and "2 of 6 public rows" in str(found)  # type: ignore[attr-defined]
 
 
 class Poisoned(Nearest):
@@ -351,7 +351,7 @@ _ODD = {
     "raises": "the teacher raises KeyError: 'kind', on test data of 200 records of the columns x, in this order, with labels from 0 to 1",
     "hangs": "did not end within 1.5 s",
     "slow": "the teacher took .* write seconds=",
-    "text": "raises ValueError.*must give one of the numbers 0 to 1, as in y, for each of the 3 public records",
+    "text": "raises ValueError.*must give one of the numbers 0 to 1, as in y, for each of the 3 public rows",
     "wide": "predict gave",
     "beyond": "predict gave",
     "between": "predict gave",

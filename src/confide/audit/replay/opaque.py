@@ -1,40 +1,43 @@
 """Attacks on opaque releases: numbers whose noise cannot be taken off, so that no exact difference tells what they spend.
 
-Everything else is held still. All spends of the plan repeat one transcript (`confide.audit.replay.recording`), so that the opaque
-release, and the public numbers that change with its noise, are all that two neighbours can differ in; its own guarantee is then the claim.
+Everything else is held still. All spends of the plan repeat one transcript (`confide.audit.replay.recording`), so
+that the opaque release, and the public numbers that change with its noise, are all that two neighbors can differ in.
+Its own guarantee is then the claim.
 
-1. Where to look. Each pair of neighbours is run a few times with the same words on both, which shows how far the release moves, in units
-   of its own spread; from the worst pairs the record that changes climbs, one coordinate at a time. Certificates (`Test`, shown) are then
-   driven to the ends of what they may say without being wrong: the noise is taken just below the quantile that their failure
-   probability allows, in either direction.
-2. How to tell. On the worst pair and transcript the release runs many times. Scores compete: the best direction (the mean shift at equal
-   words, known almost without noise, over the covariance; Fisher 1936), every attack of `confide.audit.runs.attacks`, and the method's own
-   log-likelihood ratio where it offers one.
-3. What it says. Error rates are counted on runs that nothing was learnt from, with the bounds of Clopper and Pearson, so that a true claim
-   is called violated with probability at most 1 - confidence. A lower bound that is less than two thirds of what would have refuted
-   the claim by so many runs says little: a fault that spends half as much again would not show. The release is then "untested",
-   and the note says what was shown and what was needed.
+1. Where to look. Each pair of neighbors is run a few times with the same words on both, which shows how far the
+   release moves, in units of its spread. From the worst pairs the record that changes climbs, one coordinate at a
+   time. Certificates (`Test`, shown) are then driven to the ends of what they may say without being wrong. The
+   noise is taken just below the quantile that their failure probability allows, in either direction.
+2. How to tell. On the worst pair and transcript the release runs many times. Scores compete: the best direction,
+   every attack of `confide.audit.runs.attacks`, and the method's own log-likelihood ratio where it offers one.
+3. What it says. Error rates are counted on runs that nothing was learned from, with the bounds of Clopper and
+   Pearson. So a true claim is called violated with probability at most 1 - confidence. A lower bound that is less
+   than two thirds of what would have refuted the claim by so many runs says little. A fault that spends half as
+   much again would not show. The release is then "untested", and the note says what the runs show and what they
+   would have to show.
 
-A method offers its own ratio by a verb `attacks(plan)`: leaf -> density, where density(source)(outcome) is the log of the density (up to
-a constant that is the same for all records) that the proof speaks of; outcome: name -> array of floats, the leaf's number under its name.
+A method offers its own ratio by a verb `attacks(plan)`: leaf -> density, where density(source)(outcome) is the log of
+the density in the proof, up to a constant that is the same for all records; `outcome`: name -> array of floats, the
+leaf's number under its name.
 
 Attacks on opaque releases of which a method gives many at once: enough runs for a chance of one in a hundred to tell.
 
-A method offers this by a verb `repeated(source, plan, noise)`: runs -> outcomes (runs, numbers), drawn by the code that `draw` itself takes
-one from. What is done before the noise, such as a fit of teachers to blocks by a fresh key, is done once: on the pairs that are attacked
-so the guarantee must hold for each key.
+A method offers this by a verb `repeated(source, plan, noise)`: runs -> outcomes (runs, numbers), drawn by the code
+that `draw` itself takes one from. What is done before the noise, such as a fit of teachers to blocks by a fresh key,
+is done once. On pairs that are attacked in this way the guarantee must be valid for each key.
 
-The pair on which fewer runs tell most is attacked with fresh ones, five times as many as of other rows: half of them teach, and what a
-vote gives away lies in its rare answers. The lower bound is in the claim's own unit, and says little where it
+The pair on which fewer runs tell most is attacked with fresh ones, five times as many as of other rows. Half of them
+teach, and rare answers tell most about a vote. The lower bound is in the claim's own unit, and says little where it
 is below two thirds of the claim.
 
-Whether an opaque release shows the lattice of its own noise: exact, by moving one integer of noise at a time.
+Whether an opaque release shows the lattice of its noise: exact, by moving one integer of noise at a time.
 
-A sampler gives integers, and what a method makes of them lies on a lattice whose place follows from the records. Where the grid that is
-published is finer than this lattice, whoever knows the other records computes both lattices and sees on which one the release lies. So
-the noise is moved integer by integer, with the same records: from the integer that was drawn to one as far as the largest that was
-drawn, then in the half in which what is published jumps most, down to two neighbouring integers. The most that such a pair moves a
-published integer is
+A sampler gives integers, and what a method makes of them lies on a lattice whose place follows from the records.
+Where the grid that is published is finer than this lattice, anyone who knows the other records computes both lattices
+and sees on which one the release lies. So the noise is moved integer by integer, with the same records. It goes from
+the integer that was drawn to one at the distance of the largest draw. Then it goes on in the half in which the
+published number jumps most, down to two neighboring integers. The most that a pair of this kind moves a published
+integer is
 
 - covered, where it is one step of the grid at most;
 - covered, where the plan hides the release (`OpaqueRelease.hiding`) and all published integers move by no more than the sensitivity of what
@@ -140,7 +143,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class OpaquePair:
-    """One opaque release on two neighbours, everything else held at a transcript."""
+    """One opaque release on two neighbors, everything else held at a transcript."""
 
     setting: Setting
     records: tuple[Sequence[Record], Sequence[Record]]
@@ -227,7 +230,7 @@ def _flat(outcome: Outcome | None) -> Array:
 
 
 def _at_the_ends(held: OpaquePair, tests: Sequence[tuple[BudgetItem, Test]]) -> Iterator[OpaquePair]:
-    """The same pair with each certificate as high and as low as it may be without failing under either neighbour."""
+    """The same pair with each certificate as high and as low as it may be without failing under either neighbor."""
     for signs in product((-1, 1), repeat=len(tests)):
         chosen = held
         for (spend, test), sign in zip(tests, signs, strict=True):
@@ -294,7 +297,7 @@ def _climbed(held: OpaquePair, seeds: Sequence[int]) -> OpaquePair:
 
 
 def _direction(held: OpaquePair, seeds: Sequence[int]) -> Callable[[Outcome | None], float] | None:
-    """A score that is large on the neighbour: the mean shift at equal words over the covariance. None without numbers of one shape."""
+    """A score that is large on the neighbor: the mean shift at equal words over the covariance. None without numbers of one shape."""
     pairs = [(held.outcome(0, seed), held.outcome(1, seed)) for seed in seeds]
     shapes = [_shape(one) for pair in pairs for one in pair if one is not None]
     if not shapes:
@@ -340,7 +343,7 @@ def attack_opaque(
 ) -> list[Finding]:
     """The rows of one opaque release: a row for each score, on the worst of these pairs at the worst transcript.
 
-    runs: of the whole release on each neighbour, at least 40. confidence: that a true claim is called violated by no row.
+    runs: of the whole release on each neighbor, at least 40. confidence: that a true claim is called violated by no row.
     """
     claim = leaf.guarantee.resolve(setting.plan.relation)
     if isinstance(claim, TradeOff):  # what follows from the curve
@@ -456,7 +459,7 @@ def attack_repeated(
     confidence: float,
     seed: int = 0,
 ) -> list[Finding]:
-    """A row on the worst of these pairs; none where the method offers no runs at once. runs: on each neighbour, at most."""
+    """A row on the worst of these pairs; none where the method offers no runs at once. runs: on each neighbor, at most."""
     claim = leaf.guarantee.resolve(setting.plan.relation)
     if not isinstance(claim, GDP | PureDP | ApproxDP):
         return []
@@ -495,7 +498,7 @@ def attack_repeated(
         scores = [told(k, numbers, 0.99).lower_bound for k in chosen]
         chosen = [chosen[i] for i in np.argsort(np.negative(scores), kind="stable")[:kept]]
     if not chosen:
-        return [silent(name, setting.plan, claim, "there is no pair of neighbours")]
+        return [silent(name, setting.plan, claim, "there is no pair of neighbors")]
     worst = told(chosen[0], _REPEATED_NUMBERS, confidence)
     stated = claim.mu if isinstance(claim, GDP) else claim.epsilon
     said = (
@@ -521,8 +524,8 @@ _COVER = 64
 class Shown:
     """One opaque release: the largest jump of a published integer, in steps, that one step of noise makes and nothing covers.
 
-    jump: 1 or less where all is covered. allowed: what the plan's hiding noise covers, in steps of the Euclidean norm; 1 without one.
-    tried: integers of noise that were moved.
+    `jump`: 1 or less where all is covered. `allowed`: what the plan's hiding noise covers, in steps of the Euclidean
+    norm; 1 without one. `tried`: integers of noise that were moved.
     """
 
     name: str
@@ -668,7 +671,7 @@ class _Attack:
         return np.asarray(abs(other - one))
 
     def _covered(self, name: str, i: int, jump: int) -> bool:
-        """Whether some noise moves the published integer i by single steps, and as far as the jump in all."""
+        """Whether some noise moves the published integer i by single steps, and by the whole jump."""
         for place, index in self._moved(_COVER):
             base, reach = self.requests[place].values[index], _reach(self.requests[place])
             runs = [self.at(name, place, index, base + step) for step in (0, 1, reach, reach + 1)]

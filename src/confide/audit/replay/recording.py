@@ -1,8 +1,9 @@
 """A release under watch: every request for noise, every pass over the records, every word it says; and one that is steered.
 
-A steered release repeats the numbers of another one, its transcript: the noise of each spend is chosen, when the spend is drawn, so that
-what is released equals the number of the transcript. An opaque release, whose noise nobody can solve for, is run on its own noise and
-then replaced by the transcript's number, so that whatever follows it is compared at the same one; what it gave itself is kept.
+A steered release repeats the numbers of another one, its transcript. The noise of each budget item is chosen, when it
+is drawn, so that the released number equals that of the transcript. An opaque release, whose noise nobody can solve
+for, is run on its own noise and then replaced by the transcript's number. So whatever follows it is compared at the
+same one. What it gave itself is kept.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Request:
 
 
 # One scale for each number, which stands inside an opaque release alone: they may follow from records.
-_OWN = "scales of its own"
+_OWN = "other scales"
 
 
 class _Counted:
@@ -63,10 +64,10 @@ class _Counted:
 
 
 class ReplayNoise(Noise):
-    """Seeded noise that records every request and the name it is for; `forced` replaces the first answers. It protects nobody.
+    """Seeded noise that records every request and the name it is for; `forced` replaces the first answers. It protects no one.
 
-    forced: one list of integers per request in their order (None leaves a request its own noise). named: the same for the requests of a
-    name, before any others. wrap: puts a sampler under test in place of the seeded one.
+    `forced`: one list of integers per request in their order (None leaves a request its own noise). `named`: the same
+    for the requests of a name, before any others. `wrap`: puts a sampler under test instead of the seeded one.
     """
 
     simulated = True
@@ -137,7 +138,7 @@ class ReplayNoise(Noise):
         return winner
 
     def bernoulli(self, p: Any, size: int) -> NDArray[Any]:
-        """Coins. Their probability is no output and may differ between neighbours; how many words they take is not compared either."""
+        """Coins. Their probability is not an output and may differ between neighbors; how many words they take is not compared either."""
         before = self._counted.taken
         drawn = np.asarray(self._source.bernoulli(p, size))
         self._counted.taken = before
@@ -206,7 +207,7 @@ class Run:
 def steered(
     noise: ReplayNoise, transcript: Mapping[str, Noisy], own: dict[str, Noisy]
 ) -> Callable[[Plan, Noise], Meter]:
-    """Makes a meter whose releases repeat those of a transcript, as far as it goes.
+    """Makes a meter whose releases repeat those of a transcript, to its end.
 
     own: filled with what opaque releases and hidden tests gave themselves.
     """

@@ -1,21 +1,23 @@
-"""Record and replay: what differs between two neighbours must be what the statistics declare, and nothing else.
+"""Record and replay: what differs between two neighbors must be what the statistics declare, and nothing else.
 
-A release is run on D with recorded noise, and again on D', steered so that **every released number equals the one on D** (Cebere et al.
-2026 replay library calls; the gate's meter makes it exact here). Differential privacy of an adaptive release rests on this: given what was
-released so far, everything else must be the same function on both. So the files must agree to the bit, `public` numbers and
-status included, and so must the requests for noise (name, law, scale, size, words taken), the passes over the records, exceptions,
-warnings, log lines and printed text. A released number minus its noise is the exact integer that was behind it, on either side; their
-differences are measured against the declared sensitivities in exact arithmetic.
+A release is run on D with recorded noise, and again on D', steered so that **every released number equals the one on
+D** (Cebere et al. 2026 replay library calls; the gate's meter makes it exact here). Differential privacy of an
+adaptive release rests on this: given the releases so far, everything else must be the same function on both. So the
+files must agree to the bit, `public` numbers and status included, and so must the requests for noise (name, law,
+scale, size, words taken). So must the passes over the records, exceptions, warnings, log lines and printed text. A
+released number minus its noise is the exact integer that was behind it, on either side; their differences are
+measured against the declared sensitivities in exact arithmetic.
 
-An opaque release adds noise in a way that cannot be taken off again. The requests that are made for it are its own; on D' it runs on the
-same words and is then replaced by the number of D, so that spends before and after it are compared exactly as if it were not there. What
-else may differ is what is its own: a public number that changes with its noise alone on the same D, as those of a selection's
-winner do, is attacked together with it (`confide.audit.replay.opaque`); one that does not change is a function of the records, and must
-agree.
+An opaque release adds noise in a way that cannot be taken off again. The requests that are made for it are its own.
+On D' it runs on the same words and is then replaced by the number of D, and budget items before and after it are
+compared as if it were absent. What else may differ is what is its own: a public number that changes with its noise
+alone on the same D, like those of a selection's winner, is attacked together with it (`confide.audit.replay.opaque`).
+One that does not change is a function of the records, and must agree.
 
-A safety test that is released only when it passes (`Test`, not shown) is made to pass where it can: its noise is replaced by more than any
-threshold. Where it passes on one side alone, the safety behind it must be the least there is, as both then say "no reply" but for
-the test's own probability of failure; what follows the test is then compared on no side.
+A safety test that is released only when it passes (`Test`, not shown) is made to pass where it can: its noise is
+replaced by more than any threshold. Where it passes on one side alone, the safety behind it must be the least there
+is. Both then decline, except for the test's probability of failure. What follows the test is then compared on no
+side.
 """
 
 from __future__ import annotations
@@ -49,11 +51,11 @@ from confide.core import (
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """One statistic on two neighbours: its exact difference, and what that spends at the noise that was really asked for.
+    """One statistic on two neighbors: its exact difference, and what that spends at the noise that was really asked for.
 
-    difference: integers in released steps, shape (k,): the entries, of a symmetric matrix the diagonal and those above it, of a
-    choice the scores. scales: the scale that the meter asked for, one for each. squared: exact square of the difference in
-    the spend's norm. cost: of mu^2, rho or epsilon, exact.
+    `difference`: integers in released steps, shape (k,): the entries, of a symmetric matrix the diagonal and those
+    above it, of a choice the scores. `scales`: the scale that the meter asked for, one for each. `squared`: exact
+    square of the difference in the budget item's norm. `cost`: the square of mu, rho or epsilon, exact.
     """
 
     spend: BudgetItem
@@ -75,7 +77,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Replay:
-    """What two neighbours showed. problems: what differs and no statistic explains, in words; empty when all is well.
+    """What two neighbors showed. problems: what differs and no statistic explains, in words; empty when all is well.
 
     moved: the spends that were compared; choices: the scores of both and the lengths; drawn: all names that left on the first.
     """
@@ -114,11 +116,11 @@ def replay(
     wrap: Callable[[Any], Any] | None = None,
     thorough: bool = True,
 ) -> Replay:
-    """Run a release on two neighbours with the same words and the same transcript, and say what differs.
+    """Run a release on two neighbors with the same words and the same transcript, and say what differs.
 
-    source, neighbour: records behind one schema, as `confide.read` gives them. wrap: puts a sampler under test in place of the
-    seeded one. thorough: also run it twice on `source` and once without noise, to see that all randomness is the meter's and
-    enters as drawn. The records should be practice ones: what is found is shown.
+    source, `neighbour`: records behind one schema, as `confide.read` gives them. `wrap`: puts a sampler under test
+    instead of the seeded one. `thorough`: also run it twice on `source` and once without noise, to see that all
+    randomness is the meter's and enters as drawn. The records should be practice ones: what is found is shown.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
@@ -250,7 +252,7 @@ def _accounted(one: Run, plan: Plan) -> tuple[list[str], list[str]]:
         if [(found.law, found.size) for found in own] != [(law, size) for law, _, size in pieces]:
             planned = ", ".join(f"{law} x {size}" for law, _, size in pieces)
             found = ", ".join(map(str, own)) or "none"
-            return [f"{name!r} left without noise of its own: planned {planned}, asked for {found}"], wrong
+            return [f"{name!r} left without its own noise: planned {planned}, asked for {found}"], wrong
         wrong += [
             f"{name!r} asked for noise of scale {found.scale}, declared is {scale}"
             for found, (_, scale, _) in zip(own, pieces, strict=True)

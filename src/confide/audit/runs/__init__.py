@@ -1,1 +1,1 @@
-"""Audits by running a mechanism: what its outputs tell of two neighbours, against exact laws where they are known."""
+"""Audits by running a mechanism: what its outputs tell of two neighbors, against exact laws where they are known."""

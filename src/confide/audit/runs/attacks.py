@@ -1,4 +1,4 @@
-"""Ways to tell two neighbours apart, learnt from runs of a mechanism: each gives an outcome a score, large on `neighbour`.
+"""Ways to tell two neighbors apart, learned from runs of a mechanism: each gives an outcome a score, large on `neighbour`.
 
 The best test is a threshold on the likelihood ratio (Neyman, Pearson 1933), so every attack estimates one:
 
@@ -7,12 +7,12 @@ The best test is a threshold on the likelihood ratio (Neyman, Pearson 1933), so 
 | kind | the key of the outcome: types, texts, NaN places, exceptions | control flow, errors, special values |
 | value | one number, above or below a threshold | additive noise on one number |
 | histogram | the ratio of two histograms of one number | other laws of one number, spread that differs |
-| atoms | exact values that occur often | discrete laws, values only one neighbour gives |
+| atoms | exact values that occur often | discrete laws, values only one neighbor gives |
 | lowest bit | the place of the last 1 in the binary digits | parity; with `bits`, the lattice of floating-point noise (Mironov 2012) |
 | linear | Fisher's discriminant with a ridge | additive noise in many dimensions |
 | quadratic | the ratio of two fitted normal laws | spread and correlation that differ |
 | coordinates | the sum of all coordinates' histogram ratios | independent coordinates with other laws |
-| distance | the distance from the centre | spread that differs in many dimensions |
+| distance | the distance from the center | spread that differs in many dimensions |
 
 Nothing here decides anything: a wrong attack makes an audit weak, never wrong, because its error rates are counted on runs it has not
 seen.
@@ -34,10 +34,11 @@ the baseline on the frame, the s_i are independent N(beta b_i, sigma^2) and t ha
 R^2 is stochastically larger than in the first case (noncentral against central chi-square). t = (sqrt(m1) beta/R + c(w))/q(w), with c
 and q the mean term and the root mean square of w, does not increase in R. So the bound only falls. No central limit theorem is used.
 
-This follows the signals of Agrawal et al. (2026, arXiv 2606.12733), whose normalised sums are asymptotically Gaussian for
-DP-SGD; here the finite-sample law is exact, at the price of (A) and (B). Without an assumption of this kind no one-run bound comes near:
-a mechanism that draws L ~ N(mu^2/2, mu^2) once and then tells every coin by randomised response at |L| is mu-GDP, and at
-mu = .40 it gets 69 % of all coins right with probability .05, which is what the Gaussian mechanism gets right at mu = 1.
+This follows the signals of Agrawal et al. (2026, arXiv 2606.12733), whose normalized sums are asymptotically Gaussian
+for DP-SGD. Here the finite-sample law is exact, under the assumptions (A) and (B). Without an assumption of this kind
+no one-run bound comes near. For example, a mechanism draws L ~ N(v/2, v), v = mu * mu, once and then tells every coin
+by randomized response at |L|. It is mu-GDP, and at mu = 0.40 it gets 69% of all coins right with probability 0.05.
+That is what the Gaussian mechanism gets right at mu = 1.
 
 Guessing bounds (`one_run_epsilon`, `one_run_mu`). No assumption but the coins. Of r guesses W are right. Under (epsilon, delta)
 for single flips, with p = e^epsilon/(1 + e^epsilon), for every k >= 1
@@ -47,7 +48,7 @@ for single flips, with p = e^epsilon/(1 + e^epsilon), for every k >= 1
 Proof: given y and b_1..b_{i-1} a guess is right with probability at most p + x_i, which a Bernoulli(p) or an
 independent Bernoulli(x_i/(1 - p)) covers. The expectation of x_i is at most (1/2) sum over j of the integral of [(1-p) P_j - p P_{1-j}]_+
 <= (1 - p) delta, so the second kind has expected number at most m delta, and Markov's inequality bounds it by k. For
-delta = 0 this is the bound of Steinke, Nasr, Jagielski 2023. A mu-GDP mechanism meets (epsilon, delta_mu(epsilon)) for all
+delta 0 this is the bound of Steinke, Nasr, Jagielski 2023. A mu-GDP mechanism meets (epsilon, delta_mu(epsilon)) for all
 epsilon at once, so the least bound over epsilon is valid for it without a price.
 """
 
@@ -91,7 +92,8 @@ class Attack:
 def learn(zero: Outcomes, one: Outcomes, *, bits: bool = False) -> list[Attack]:
     """All attacks that apply to these outcomes, fitted: zero from `data`, one from `neighbour`.
 
-    bits: read the last binary digits of numbers that are no integers too; otherwise such numbers stand for real ones.
+    bits: read the last binary digits of numbers that are not integers, too. Otherwise these numbers stand for real
+    ones.
     """
     fine = _key_ratio(zero.fine, one.fine)
     coarse = _key_ratio(zero.coarse, one.coarse)
@@ -458,10 +460,11 @@ def one_run_audit(
 ) -> Audit:
     """Audit a vector release with one run: the Gaussian bound and the assumption-free guessing bound, one finding each.
 
-    mechanism: the canaries that are in, (k, d) -> release (d,); it adds them to whatever records it has. canaries: m <= dimension. norm:
-    length of each canary, the bound of one record. baseline: (d,) what the release would be without canaries and noise, if known; it
-    sharpens the bounds. guesses: how many coins are guessed, those with the largest and smallest signals; a fifth
-    of m unless given. claim: a guarantee, a curve or a number mu. seed: of frame and coins; None draws from the system.
+    `mechanism`: the canaries that are in, (k, d) -> release (d,); it adds them to whatever records it has.
+    `canaries`: m <= dimension. `norm`: length of each canary, the bound of one record. `baseline`: (d,) what the
+    release would be without canaries and noise, if known; it sharpens the bounds. `guesses`: how many coins are
+    guessed, those with the largest and smallest signals; a fifth of m unless given. `claim`: a guarantee, a curve or
+    a number mu. `seed`: of frame and coins; None draws from the system.
 
     Each finding holds with its own `confidence`. Errors: PrivacyError for parameters or releases that do not fit.
 

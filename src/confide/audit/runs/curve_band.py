@@ -1,14 +1,16 @@
 """The trade-off curve of a mechanism that can only be run, inside a band that holds everywhere at once.
 
-A score is learnt on a first part of the runs, and thresholds are fixed there. On the rest the error rates at all m
+A score is learned on a first part of the runs, and thresholds are fixed there. On the rest the error rates at all m
 thresholds are counted, and Clopper-Pearson bounds at level (1 - confidence)/(2m) hold for all 2m rates at once (union
-bound). The mechanism's curve T is the lowest over all tests and convex, so it lies below the convex hull of the m upper corners and of
-the trivial tests (0, 1) and (1, 0): that is `upper`. With it any claimed curve can be tested at every point without another
-price. `lower` bounds the learnt test's own curve from below (not T: an unknown better test may exist).
+bound). The mechanism's curve T is the lowest over all tests and convex, so it lies below the convex hull of the m
+upper corners and of the trivial tests (0, 1) and (1, 0). That is `upper`. With it any claimed curve can be tested at
+every point without another price. `lower` bounds the learned test's own curve from below (not T: an unknown better
+test may exist).
 
 The counting follows Dong, Roth, Su 2022, section 2; black-box curves with confidence: Askin et al., USENIX Security 2025.
 
-Is the noise what it is said to be? Draws against their exact law, with the rate of false alarms fixed beforehand.
+Does the noise follow the stated distribution? Draws against their exact law, with the rate of false alarms fixed
+beforehand.
 """
 
 from __future__ import annotations
@@ -32,10 +34,10 @@ from confide.guarantees.validation import count, level, share
 
 @dataclass(frozen=True, eq=False)
 class CurveBand:
-    """Bounds on the error rates of one learnt test at m thresholds, all at once with probability `confidence`.
+    """Bounds on the error rates of one learned test at m thresholds, all at once with probability `confidence`.
 
     thresholds, alpha_low, alpha_high, beta_low, beta_high: (m,), from large thresholds to small ones. draws: runs on both
-    neighbours together.
+    neighbors together.
     """
 
     thresholds: FloatArray
@@ -54,7 +56,7 @@ class CurveBand:
         return np.asarray(np.interp(np.asarray(alpha, dtype=np.float64), x, y), dtype=np.float64)
 
     def lower(self, alpha: Any) -> FloatArray:
-        """What the curve of the learnt test is at least: the best lower corner to the right of alpha."""
+        """What the curve of the learned test is at least: the best lower corner to the right of alpha."""
         points = np.asarray(alpha, dtype=np.float64)
         order = np.argsort(self.alpha_low, kind="stable")
         best = np.append(np.maximum.accumulate(self.beta_low[order][::-1])[::-1], 0.0)
@@ -96,7 +98,7 @@ class CurveBand:
 
             _, ax = plt.subplots(figsize=(5, 5))
         x = np.linspace(0, 1, 501)
-        ax.fill_between(x, self.lower(x), self.upper(x), alpha=0.3, label=f"learnt test, {self.confidence:.4g} band")
+        ax.fill_between(x, self.lower(x), self.upper(x), alpha=0.3, label=f"learned test, {self.confidence:.4g} band")
         ax.plot(x, self.upper(x), linewidth=1)
         if claim is not None:
             f = curve_of(claim, quantity=quantity)
@@ -136,7 +138,7 @@ def trade_off_band(
     bits: bool = False,
     name: str = "",
 ) -> CurveBand:
-    """The band for the trade-off curve between the outcomes on two neighbours; arguments as `epsilon_lower_bound`.
+    """The band for the trade-off curve between the outcomes on two neighbors; arguments as `epsilon_lower_bound`.
 
     points: thresholds at which the curve is bounded. Errors: PrivacyError for parameters out of range.
 
@@ -147,7 +149,7 @@ def trade_off_band(
     """
     confidence = share(confidence, "confidence", "confidence=0.99", zero=False)
     if count(points, "points", "points=50") > 10_000:
-        raise PrivacyError(f"points must be at most 10000, got {points}; write for instance points=50")
+        raise PrivacyError(f"points must be at most 10,000, got {points}; write for instance points=50")
     trial = Runs(mechanism, data, neighbour, runs, vectorised, test, bits)
     zero, one = trial.training()
     fit = trial.train // 2
@@ -209,14 +211,15 @@ def noise_scale_test(
 ) -> Finding:
     """Test draws of noise (a release less the exact statistic) against their law and scale: is the noise too small, or of other shape?
 
-    draws: integers, any shape, for the integer laws, in steps; real for "gaussian" and "laplace". law, scale: as
-    `audit_law` (sigma^2 or s). false_alarm: probability of "violated" for draws that follow the law.
+    `draws`: integers, any shape, for the integer laws, in steps; real for "gaussian" and "laplace". `law`, `scale`:
+    as `audit_law` (sigma^2 or s). `false_alarm`: probability of "violated" for draws that follow the law.
 
-    Counts of |draw| beyond thresholds, and of signs, are binomial with exactly known rates; each must lie within its Clopper-Pearson
-    interval, the false alarms shared out equally. lower_bound: claimed over actual standard deviation at least, the
-    largest of the bounds from single thresholds: above 1 the noise is too small, and a claim mu is spent by that factor.
-    A factor of .97 is found at 10^5 draws with probability .999 or more at false_alarm 1e-6 (10.8 standard deviations for a Gaussian).
-    Errors: PrivacyError for an unknown law, numbers out of range, or fewer than 100 draws.
+    Counts of |draw| beyond thresholds, and of signs, are binomial with exactly known rates. Each must lie within its
+    Clopper-Pearson interval, the false alarms shared out equally. The `lower_bound` is on the claimed over the actual
+    standard deviation, the largest of the bounds from single thresholds. Above 1 the noise is too small, and a claim
+    mu is exceeded by that factor. A factor of 0.97 is found at 10^5 draws with probability 0.999 or more at
+    false_alarm 1e-6 (10.8 standard deviations for a Gaussian). Errors: PrivacyError for an unknown law, numbers out
+    of range, or fewer than 100 draws.
 
     >>> from confide.noise import SimulatedNoise
     >>> noise_scale_test(SimulatedNoise(1).grid_gaussian(10**6, 100_000), "grid_gaussian", scale=10**6).verdict

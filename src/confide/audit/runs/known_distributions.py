@@ -1,9 +1,10 @@
 """Exact audits: no runs, where the law of the output is known in closed form.
 
-Two laws P (on the records) and Q (on the neighbour) over countably many outcomes are told apart best by thresholds on
-their likelihood ratio. These tests are the knots (alpha_k, beta_k) of the exact trade-off curve, which is straight between them. A
-claimed curve f is convex, so it lies below the exact curve everywhere as soon as it does at the knots: checking the knots
-decides the claim, up to rounding of floats (`ROUNDING`). From the knots also follow the exact
+Two laws P (on the records) and Q (on the neighbor) over countably many outcomes are told apart best by thresholds on
+their likelihood ratio. These tests are the knots (alpha_k, beta_k) of the exact trade-off curve, which is straight
+between them. A claimed curve f is convex, so it lies below the exact curve everywhere as soon as it does at the
+knots. Checking the knots decides the claim, up to rounding of floats (`ROUNDING`). From the knots also follow the
+exact
 
     delta(epsilon) = max_k (1 - beta_k - e^epsilon alpha_k)        (the hockey-stick divergence)
     epsilon(delta) = max_k log((1 - beta_k - delta)/alpha_k)
@@ -43,8 +44,9 @@ _LAWS = ("grid_gaussian", "discrete_gaussian", "grid_laplace", "discrete_laplace
 
 @dataclass(frozen=True, eq=False)
 class Knots:
-    """Tests between two laws, each array (k,): false-alarm rates alpha, their complements 1 - alpha, miss rates beta, powers
-    1 - beta; complements stand apart so that small numbers keep their digits. rounding: what these numbers may be wrong by.
+    """Tests between two laws, each array (k,): false-alarm rates alpha, their complements 1 - alpha, miss rates beta,
+    powers 1 - beta; complements stand apart so that small numbers keep their digits. `rounding`: what these numbers
+    may be wrong by.
     """
 
     alpha: FloatArray
@@ -98,14 +100,14 @@ def audit_law(
     name: str = "",
     relation: str | None = None,
 ) -> Finding:
-    """The exact verdict on integers (or reals) plus noise of a known law, for a neighbour that moves them by `shift`.
+    """The exact verdict on integers (or reals) plus noise of a known law, for a neighbor that moves them by `shift`.
 
-    law: "grid_gaussian", "discrete_gaussian", "grid_laplace", "discrete_laplace", or the real "gaussian", "laplace". scale:
-    sigma^2 for the Gaussian laws, s for the Laplace laws, in (squared) steps, as in a `BudgetItem`. shift: steps; or one per
-    independent coordinate (then scale is one number or one per coordinate). claim: a guarantee, a curve, or a
-    number of `quantity` ("mu" or "epsilon"). Several coordinates are read through one integer-weighted sum of cells of the
-    coordinates, near the best statistic: a post-processing, so that "violated" is exact. Errors: PrivacyError for a law or numbers that
-    are not allowed.
+    `law`: "grid_gaussian", "discrete_gaussian", "grid_laplace", "discrete_laplace", or the real "gaussian",
+    "laplace". `scale`: sigma^2 for the Gaussian laws, s for the Laplace laws, in (squared) steps, as in a
+    `BudgetItem`. `shift`: steps; or one per independent coordinate (then scale is one number or one per coordinate).
+    `claim`: a guarantee, a curve, or a number of `quantity` ("mu" or "epsilon"). Several coordinates are read through
+    one integer-weighted sum of cells of the coordinates, near the best statistic: a post-processing, so that
+    "violated" is exact. Errors: PrivacyError for a law or numbers that are not allowed.
 
     >>> audit_law("grid_gaussian", scale=4, shift=2, claim=GDP(1.0)).verdict
     'holds'
@@ -129,7 +131,7 @@ def audit_probabilities(
     name: str = "finite law",
     relation: str | None = None,
 ) -> Finding:
-    """The exact verdict where both laws are known: probabilities of the same outcomes on two neighbours, shape (n,).
+    """The exact verdict where both laws are known: probabilities of the same outcomes on two neighbors, shape (n,).
 
     >>> audit_probabilities([0.75, 0.25], [0.25, 0.75], claim=1.0, quantity="epsilon").lower_bound
     1.09861...

@@ -1,10 +1,10 @@
-"""Sampled audits: how much a mechanism spends at least, from its runs on two neighbours.
+"""Sampled audits: how much a mechanism spends at least, from its runs on two neighbors.
 
-Runs are cut in two. On the first half (at most `TRAIN_UP_TO` runs on each neighbour, as more teach little) attacks are
-learnt, and one of them is chosen with one threshold (itself by a cut: learnt on one part, compared on the other). On the
-rest, which nothing has seen, its two error rates are counted once, and Clopper and Pearson (1934) bound each from above at
-level (1 - confidence)/2. With probability at least `confidence` both bounds hold, and then for false-alarm rate alpha and
-miss rate beta
+Runs are cut in two. On the first half (at most `TRAIN_UP_TO` runs on each neighbor, as more teach little) attacks are
+learned, and one of them is chosen with one threshold. The choice splits these runs: learned on one part, compared on
+the other. On the rest, which nothing has seen, its two error rates are counted once, and Clopper and Pearson (1934)
+bound each from above at level (1 - confidence)/2. With probability at least `confidence` both bounds hold, and then
+for false-alarm rate alpha and miss rate beta
 
     epsilon >= max(log((1 - beta - delta)/alpha), log((1 - alpha - delta)/beta))     (Kairouz, Oh, Viswanath 2015)
     mu      >= Phi^-1(1 - alpha) - Phi^-1(beta)                                       (Dong, Roth, Su 2022)
@@ -54,16 +54,17 @@ def epsilon_lower_bound(
     name: str = "",
     relation: str | None = None,
 ) -> Finding:
-    """What epsilon a mechanism spends at least at `delta`, found by telling its outcomes on two neighbours apart.
+    """What epsilon a mechanism spends at least at `delta`, found by telling its outcomes on two neighbors apart.
 
-    mechanism: data -> any outcome (number, vector, matrix, dict, text, None; what it raises is an outcome too), drawing its
-    own noise anew in each run; vectorised: (data, runs) -> an array whose first axis is the runs, or a dict of such
-    arrays. data, neighbour: whatever the mechanism takes. delta: additive part; None is the claim's own for ApproxDP, else
-    0. runs: on each of the two. confidence: the bound exceeds the truth, or a true claim is called violated, with probability
-    at most 1 - confidence. claim: a guarantee, a curve, or a number epsilon. test: a score of an outcome (of an array of
-    outcomes when vectorised), large on `neighbour`, in place of learnt attacks. bits: attack the last binary digits of
-    floats too. That breaks nearly every mechanism that adds float64 noise to a real number (Mironov 2012), and is a true
-    finding; without it floats stand for the real numbers they are meant to be.
+    `mechanism`: data -> any outcome (number, vector, matrix, dict, text, None; an exception is an outcome too),
+    drawing its noise again in each run. `vectorised`: (data, runs) -> an array whose first axis is the runs, or a
+    dict of these arrays. `data`, `neighbour`: whatever the mechanism takes. `delta`: additive part; None is the
+    claim's own for ApproxDP, else 0. `runs`: on each of the two. `confidence`: the bound exceeds the truth, or a true
+    claim is called violated, with probability at most 1 - confidence. `claim`: a guarantee, a curve, or a number
+    epsilon. `test`: a score of an outcome (of an array of outcomes where one call makes all runs), large on
+    `neighbour`, instead of learned attacks. `bits`: attack the last binary digits of floats too. That breaks nearly
+    every mechanism that adds float64 noise to a real number (Mironov 2012), and is a true finding. Without it floats
+    stand for the real numbers they are meant to be.
 
     Returns a `Finding`; "violated" when the two errors lie below the claim's trade-off curve. Errors: PrivacyError for
     parameters out of range, and for an array that does not hold one outcome per run.
@@ -145,7 +146,7 @@ def upper_rate(hits: Any, n: int, level: float) -> Any:
 
 @dataclass(frozen=True)
 class _Question:
-    """What is asked; own: whether the bound itself decides the claim, so that one test serves both."""
+    """The question; `own`: whether the bound itself decides the claim, so that one test serves both."""
 
     quantity: str
     bound: Callable[[FloatArray, FloatArray], FloatArray]
@@ -159,7 +160,7 @@ class _Question:
 
 @dataclass(frozen=True)
 class Runs:
-    """The mechanism on its two neighbours; scores instead of outcomes when the caller brings a test."""
+    """The mechanism on its two neighbors; scores instead of outcomes when the caller brings a test."""
 
     mechanism: Mechanism
     data: Any
@@ -175,20 +176,20 @@ class Runs:
 
     @property
     def train(self) -> int:
-        """Runs on each neighbour from which the test is learnt: half of them, up to a limit."""
+        """Runs on each neighbor from which the test is learned: half of them, up to a limit."""
         return min(int(self.runs) // 2, TRAIN_UP_TO)
 
     @property
     def rest(self) -> int:
-        """Runs on each neighbour on which it is counted."""
+        """Runs on each neighbor on which it is counted."""
         return int(self.runs) - self.train
 
     def blocks(self, which: int, runs: int) -> Iterator[Outcomes]:
-        """Blocks of new runs on data (0) or on the neighbour (1)."""
+        """Blocks of new runs on data (0) or on the neighbor (1)."""
         return (self._encoded(raw, size) for raw, size in self._raw(which, runs))
 
     def training(self) -> tuple[Outcomes, Outcomes]:
-        """The first part of the runs on both. Errors: PrivacyError when every run on both raised: nothing can be learnt."""
+        """The first part of the runs on both. Errors: PrivacyError when every run on both raised: nothing can be learned."""
         parts: tuple[list[Outcomes], list[Outcomes]] = ([], [])
         raised: list[Exception | None] = []
         for which in (0, 1):
@@ -197,7 +198,7 @@ class Runs:
                 parts[which].append(self._encoded(raw, size))
         if all(raised):
             raise PrivacyError(
-                f"every run on both neighbours raised {type(raised[0]).__name__}, so nothing was audited; write "
+                f"every run on both neighbors raised {type(raised[0]).__name__}, so nothing was audited; write "
                 "mechanism(data), or mechanism(data, runs) with vectorised=True"
             ) from raised[0]
         return join(parts[0]), join(parts[1])
@@ -283,7 +284,7 @@ def best_attack(
 
 
 def _thresholds(zero: FloatArray, one: FloatArray, points: int) -> FloatArray:
-    """Quantiles of both sets of scores, in the middle and far out in the tails."""
+    """Quantiles of both sets of scores, in the middle and in the tails."""
     tail = np.geomspace(1 / (len(zero) + len(one)), 1 / points, points // 8)
     levels = np.unique(np.concatenate([np.arange(1, points) / points, tail, 1 - tail]))
     both = np.sort(np.concatenate([zero, one]))  # of which quantiles are taken in half the time
@@ -353,7 +354,7 @@ def audit_function(
 
 
 def _unlike(data: Any, neighbour: Any) -> list[str]:
-    """A remark where two arrays of one length differ in several records: no neighbours, so that a claim may seem violated."""
+    """A remark where two arrays of one length differ in several records: no neighbors, so that a claim may seem violated."""
     if (
         not all(isinstance(one, np.ndarray) for one in (data, neighbour))
         or data.shape != neighbour.shape
@@ -361,7 +362,7 @@ def _unlike(data: Any, neighbour: Any) -> list[str]:
     ):
         return []
     differ = int((data != neighbour).reshape(len(data), -1).any(axis=1).sum())
-    return [f"the inputs differ in {differ} records; neighbours differ in one"] if differ > 1 else []
+    return [f"the inputs differ in {differ} records; neighbors differ in one"] if differ > 1 else []
 
 
 def _noiseless(target: Callable[..., Any], data: Any) -> list[str]:

@@ -1,1 +1,1 @@
-"""Searches for records and neighbours that break a stated bound."""
+"""Searches for records and neighbors that break a stated bound."""

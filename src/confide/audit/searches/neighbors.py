@@ -1,12 +1,12 @@
-"""What an audit tries: values, records, data sets and their neighbours, from the corners of a domain to hostile ones.
+"""What an audit tries: values, records, datasets and their neighbors, from the corners of a domain to hostile ones.
 
-A domain says where records live: a `Schema` (data are pandas frames), one pair (low, high) (data are arrays of shape (n,)), or a
-sequence of pairs (arrays of shape (n, d)). The search climbs: corners first, then coordinate ascent over the record that changes and
-over the records that stay, from many starts.
+A domain says where records live. It is a `Schema` (data are pandas frames), one pair (low, high) (data are arrays of
+shape (n,)), or a sequence of pairs (arrays of shape (n, d)). The search climbs: corners first, then coordinate ascent
+over the record that changes and over the records that stay, from many starts.
 
-Records on which a record map is largest, and pairs on which it differs most: found by climbing on practice records.
+Records on which a record map is largest, and pairs on which it differs most: found by climbing on test data.
 
-Neighbours to try a method on: made from the schema, the method's worst pairs, and what its record maps are largest on.
+Neighbors to try a method on: made from the schema, the method's worst pairs, and what its record maps are largest on.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Axis:
         return list(dict.fromkeys(float(round(v)) if self.whole else v for v in values))
 
     def hostile(self) -> list[Any]:
-        """Values outside of it: beyond both ends by little and by much, and what is no number."""
+        """Values outside of it: beyond both ends by little and by much, and values that are not numbers."""
         if self.levels:
             return ["no such label", None]
         width = self.high - self.low
@@ -136,7 +136,7 @@ class Domain:
     def data(self, records: Sequence[Record]) -> Any:
         """Records as the query wants them: a frame, an array (n,), or an array (n, d).
 
-        Where a schema enforces a unit, a record may have one entry more, its id; others are each a unit of their own.
+        Where a schema enforces a unit, a record may have one entry more, its id; each of the others is a unit.
         """
         if self.names is not None:
             import pandas as pd
@@ -215,7 +215,7 @@ def _axis(what: Any) -> Axis:
 
 @dataclass(frozen=True)
 class Found:
-    """The worst neighbours that a search met: value of the objective, the two lists of records, how many pairs were tried."""
+    """The worst neighbors that a search met: value of the objective, the two lists of records, how many pairs were tried."""
 
     value: float
     data: tuple[Record, ...]
@@ -224,7 +224,7 @@ class Found:
 
 
 class _Climb:
-    """One search: `measure(data)` is asked of each data set, `gap(one, other)` of two neighbours; the largest gap wins."""
+    """One search: `measure(data)` is asked of each dataset, `gap(one, other)` of two neighbors; the largest gap wins."""
 
     def __init__(
         self, domain: Domain, measure: Callable[[Any], Any], gap: Callable[[Any, Any], float], limit: int
@@ -266,9 +266,9 @@ def search(
     restarts: int = 12,
     seed: int = 0,
 ) -> Found:
-    """The neighbours with the largest gap that corners, hostile values and ascent from random starts could find.
+    """The neighbors with the largest gap that corners, hostile values and ascent from random starts could find.
 
-    n: number of records: exactly n under "substitute", at most n under "add-remove"; None tries 0 to 30. An infinite gap ends the
+    n: number of records: exactly n under substitution, at most n under "add-remove"; None tries 0 to 30. An infinite gap ends the
     search. The same arguments find the same pair.
     """
     checked_relation(relation)
@@ -380,7 +380,7 @@ _EXTREME_SWEEPS = 3
 
 
 def extreme_pairs(plan: Plan, schema: Schema, generator: np.random.Generator) -> list[tuple[Record | None, Record]]:
-    """For each statistic of a plan the record that moves it most (add-remove), or the two that differ most (substitute)."""
+    """For each statistic of a plan the record that moves it most under add/remove, or the two that differ most under substitution."""
     domain = Domain.of(schema)
     records = [*domain.corners(), *domain.odd(), *(_placed(domain, generator) for _ in range(_CANDIDATES))]
     found: list[tuple[Record | None, Record]] = []
@@ -463,9 +463,9 @@ _SEED = 20260101
 
 
 def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) -> Iterator[Neighbours]:
-    """Pairs of data sets, as lists of records in the schema's columns, on which a method should be tried: one unit differs.
+    """Pairs of datasets, as lists of records in the schema's columns, on which a method should be tried: one unit differs.
 
-    Under substitute both have plan.n records where the plan names n.
+    Under substitution both have plan.n records where the plan names n.
     """
     domain, generator = Domain.of(schema), np.random.Generator(np.random.PCG64(seed))
     low, high = domain.corners()[0], domain.corners()[:2][-1]
@@ -494,7 +494,7 @@ def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) ->
 
 
 def whole(method: Any, plan: Plan, schema: Schema) -> Iterator[Neighbours]:
-    """The data sets that the method names as worst, where a unit is a row: what its records leave out is alike in all."""
+    """The datasets that the method names as worst, where a unit is a row: what its records leave out is alike in all."""
     if isinstance(schema.unit, Unit) or schema.rows_per_unit != 1:
         return
     domain = Domain.of(schema)
@@ -505,7 +505,7 @@ def whole(method: Any, plan: Plan, schema: Schema) -> Iterator[Neighbours]:
 
 
 def crowded(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) -> Iterator[Neighbours]:
-    """Pairs of many records, plan.n of them, for branches that few records never reach, under substitute."""
+    """Pairs of many records, plan.n of them, for branches that few records never reach, under substitution."""
     domain, generator = Domain.of(schema), np.random.Generator(np.random.PCG64(seed))
     low, high = domain.corners()[0], domain.corners()[:2][-1]
     pairs = [*named(method, schema, plan.relation), *extreme_pairs(plan, schema, generator), (low, high)]
@@ -523,11 +523,11 @@ def _crowd(domain: Domain, generator: np.random.Generator, size: int, schema: Sc
 
 
 class _Units:
-    """The rows of the unit that two neighbours differ in, one portion after the other.
+    """The rows of the unit that two neighbors differ in, one portion after the other.
 
-    Declared, they are the most that a unit may have, all equal. Enforced, a unit has 1, k, k + 1 or 10 k rows in turn: all equal, or of
-    opposite corners and other cells beside them; its id is written as text, as a whole number and as a float; and rows without an id,
-    which must move nothing, stand beside it.
+    Declared, they are the most that a unit may have, all equal. Enforced, a unit has 1, k, k + 1 or 10 k rows in
+    turn: all equal, or of opposite corners together with other cells. Its id is written as text, as a whole number
+    and as a float. And rows without an id, which must change nothing, are added.
     """
 
     def __init__(self, schema: Schema) -> None:

@@ -1,21 +1,22 @@
 """Try to break a safety bound: the two promises on which propose-test-release rests.
 
 A safety bound is a function gamma of the data together with an estimate and a number alpha ("bound"), such that for all
-neighbours X, X'
+neighbors X, X'
 
     (C1) gamma >= 0 and |gamma(X) - gamma(X')| <= 1;
-    (C2) gamma(X) > 0  implies  |S (estimate(X) - estimate(X'))|_2 <= alpha, for EVERY neighbour X'.
+    (C2) gamma(X) > 0  implies  |S (estimate(X) - estimate(X'))|_2 <= alpha, for EVERY neighbor X'.
 
-C2 needs only one of the two to be safe. The other may be unsafe, and then its estimate may be undefined (an exception, NaN): with
-gamma = 0 the mechanism never replies and never looks. Where both are safe both estimates must exist. A wrong C1 makes the
-private test too sure of itself, a wrong C2 makes the noise too small; either one breaks the guarantee. A
-statistic that is known up to rounding must be passed on as (gamma - eta)/(1 + 3 eta) cut at 0, or the search finds the rounding.
+C2 needs only one of the two to be safe. The other may be unsafe, and then its estimate may be undefined (an
+exception, NaN): with gamma = 0 the mechanism never replies and never looks. Where both are safe both estimates must
+exist. A wrong C1 makes the noisy test too sure of itself, a wrong C2 makes the noise too small; either one breaks the
+guarantee. A statistic that is known up to rounding must be passed on as (gamma - eta)/(1 + 3 eta) cut at 0, or the
+search finds the rounding.
 
-The search for neighbours that break a `SafetyBound`: starts next to the unsafe set, then steps that widen the gap.
+The search for neighbors that break a `SafetyBound`: starts next to the unsafe set, then steps that widen the gap.
 
-A general search rarely meets data with a safety in (0, 1], where bounds break. One record moves gamma by at most 1, so on the way from
-safe data to data without any safety, record by record, there is always such a data set; the climb starts there and moves the two
-records that change, the others one by one, and all of them together.
+A general search rarely meets data with a safety in (0, 1], where bounds break. One record moves gamma by at most 1,
+so on the way from safe data to data without any safety, record by record, there is always a dataset of this kind. The
+climb starts there and moves the two records that change, the others individually, and all of them together.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class _Bound:
 
 
 def attack_bound(bound: Any, domain: Domain, *, n: int, restarts: int, seed: int, alpha: float) -> Attack:
-    """Try the four promises of a bound on data sets of n records within a domain of numbers."""
+    """Try the four promises of a bound on datasets of n records within a domain of numbers."""
     attack, own = Attack(), _Bound(bound)
     generator = np.random.Generator(np.random.PCG64(seed))
     axes = domain.axes
@@ -99,7 +100,7 @@ def _degenerate(attack: Attack, own: _Bound, axes: tuple[Axis, ...], n: int) -> 
         gamma = own.gamma(np.tile(record, (n, 1)))
         attack.tried += 1
         if not (isfinite(gamma) and gamma >= 0):
-            attack.problems["gamma is no number of at least 0 on records that are all alike"] = None
+            attack.problems["gamma is not a number of at least 0 on records that are all alike"] = None
 
 
 def _record_by_record(
@@ -282,10 +283,10 @@ class _Seen:
 class SafetyReport:
     """The worst violations found. `print(report)` says them in words.
 
-    steps: the largest move of gamma between neighbours (claim: 1; `inf` where gamma is negative, no number or raises). ratio: the largest
-    move of the estimate from safe data, over the bound. pair_steps, pair_ratio: the two data sets of each. safe: how many of the
-    tried pairs had a safe side; with none C2 was not tested. tried: pairs of neighbours. problems: what else a bound does that it
-    must not, in words.
+    `steps`: the largest move of gamma between neighbors (claim: 1; `inf` where gamma is negative, no number or
+    raises). `ratio`: the largest move of the estimate from safe data, over the bound. `pair_steps`, `pair_ratio`: the
+    two datasets of each. `safe`: how many of the tried pairs had a safe side; with none C2 was not tested. `tried`:
+    pairs of neighbors. `problems`: what else a bound does that it must not, in words.
     """
 
     steps: float
@@ -345,7 +346,7 @@ class SafetyReport:
         ]
         for what, value, pair in (("gamma", self.steps, self.pair_steps), ("estimate", self.ratio, self.pair_ratio)):
             if value > 1 + _TOLERANCE:
-                lines += [f"the worst neighbours of the {what}:", *(f"  {line}" for line in _apart(*pair))]
+                lines += [f"the worst neighbors of the {what}:", *(f"  {line}" for line in _apart(*pair))]
         return "\n".join(lines)
 
 
@@ -353,7 +354,7 @@ _TOLERANCE = 1e-9
 
 
 def _apart(one: Any, other: Any) -> tuple[str, ...]:
-    """Two neighbours in words: the data, and the record that differs, where they are rows of the same number."""
+    """Two neighbors as text: the data, and the record that differs, where they are rows of the same number."""
     try:
         first, second = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
         same = first.shape == second.shape and first.ndim > 0
@@ -386,18 +387,18 @@ def falsify_safety_bound(
     hostile: bool = True,
     name: str = "gamma",
 ) -> SafetyReport:
-    """Search for neighbours that break gamma (C1) or the bound on the estimate where gamma says safe (C2).
+    """Search for neighbors that break gamma (C1) or the bound on the estimate where gamma says safe (C2).
 
-    gamma, estimate: functions of the data that `domain` makes (see `falsify_sensitivity`), as they are called: clipping included. bound:
-    alpha, in the Euclidean norm after the estimate's coordinates are multiplied by `scales` (S; None: all 1). threshold: data with
-    gamma above it are called safe. n: number of records, public under "substitute"; None tries 1 to 31. What gamma raises, and a
-    gamma that is negative or no number, breaks C1.
+    `gamma`, `estimate`: functions of the data that `domain` makes (see `falsify_sensitivity`), as they are called:
+    clipping included. `bound`: alpha, in the Euclidean norm after the estimate's coordinates are multiplied by
+    `scales` (S; None: all 1). `threshold`: data with gamma above it are called safe. `n`: number of records, public
+    under substitution; None tries 1 to 31. What gamma raises, and a gamma that is negative or no number, breaks C1.
 
-    A `SafetyBound` is given whole, with the domain of its records: falsify_safety_bound(bound, domain, n=40). Then `prepare` must make
-    the same of a record whatever the others are, gamma must be a number on records that are all alike, and C1 and C2 are attacked from
-    data with a safety in (0, 1], under substitute alone; n defaults to the bound's own, else 24. A schema as domain gives its columns
-    in their order, labels as positions. For a `CertifiedBound` without level0 the level and `alpha_at` are attacked at a level that
-    random data have.
+    A `SafetyBound` is given whole, with the domain of its records: falsify_safety_bound(bound, domain, n=40). Then
+    `prepare` must make the same of a record whatever the others are, and gamma must be a number on records that are
+    all alike. C1 and C2 are attacked from data with a safety in (0, 1], under substitution alone. By default n is
+    that of the bound, else 24. A schema as domain gives its columns in their order, labels as positions. For a
+    `CertifiedBound` without level0 the level and `alpha_at` are attacked at a level that random data have.
 
     Errors: PrivacyError for parameters out of range.
 
@@ -461,7 +462,7 @@ def falsify_safety_bound(
 def _whole(bound: SafetyBound, domain: Any, relation: str, n: int | None, restarts: int, seed: int) -> SafetyReport:
     """The report on a `SafetyBound`."""
     if relation != "substitute":
-        raise PrivacyError(f"a SafetyBound is meant under substitute, got relation={relation!r}; leave it out")
+        raise PrivacyError(f"a SafetyBound is for substitution, got relation={relation!r}; leave it out")
     whole = Domain.of(domain, hostile=False)
     axes = tuple(Axis(0.0, float(len(a.levels) - 1), whole=True) if a.levels else a for a in whole.axes)
     size = n if n is not None else (bound.n or 24)

@@ -1,8 +1,8 @@
-"""Try to break a sensitivity: adversarial search over neighbours, for any function of a table.
+"""Try to break a sensitivity: adversarial search over neighbors, for any function of a table.
 
-A sensitivity is a bound on |f(D) - f(D')| for ALL neighbours. A search cannot prove it; it finds the pair that refutes it. What libraries
-got wrong is tried first: a clip that NaN passes, sums that overflow, a mean over an empty table, the order of a float sum
-(Casacuberta, Shoemate, Vadhan, Wagaman 2022; Cebere et al. 2026).
+A sensitivity is a bound on |f(D) - f(D')| for ALL neighbors. A search cannot prove it; it finds the pair that refutes
+it. Known faults of libraries are tried first: a clip that NaN passes, sums that overflow, a mean over an empty table,
+the order of a float sum. Sources: (Casacuberta, Shoemate, Vadhan, Wagaman 2022; Cebere et al. 2026).
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Response:
 class SensitivityReport:
     """The worst pair that was found. `print(report)` says it in words.
 
-    ratio: change over bound, `inf` where one answer is no number, has another form, or an exception. pair: the two data sets.
-    answers: what the query said on them. exact: the comparison was made in integers. tried: pairs of neighbours. kind:
-    "neighbours", or "reordering" when the same records in another order gave another answer. size: the number of records that was
-    asked for, None where it was free.
+    `ratio`: change over bound, `inf` where one answer is not a number, has another form, or an exception. `pair`: the
+    two datasets. `answers`: what the query said on them. `exact`: the comparison was made in integers. `tried`: pairs
+    of neighbors. `kind`: ``"neighbours"``, or ``"reordering"`` when the same records in another order gave another
+    answer. `size`: the number of records that was asked for, None where it was free.
     """
 
     ratio: float
@@ -103,15 +103,16 @@ def falsify_sensitivity(
     tolerance: float = 1e-9,
     name: str = "",
 ) -> SensitivityReport:
-    """Search for two neighbours on which a query moves by more than its claimed sensitivity.
+    """Search for two neighbors on which a query moves by more than its claimed sensitivity.
 
-    query: a function of a pandas frame (domain is a `Schema` or a mapping), of an array (n,) (domain is (low, high)) or of an array
-    (n, d) (domain is a sequence of pairs); it returns numbers in any form. bound: the claim, in `norm`: "l1", "l2", "linf", or
-    "frobenius". n: how many records, exactly under "substitute" and at most under "add-remove"; None tries 0 to 30. hostile: also
-    records beyond the bounds, NaN, infinities, -0.0, subnormals, labels that no level knows. ordered: the order of records is
-    public, so that an answer may depend on it. tolerance: relative excess that is forgiven to floats; integers are compared exactly.
+    `query`: a function of a pandas frame (domain is a `Schema` or a mapping), of an array (n,) (domain is (low,
+    high)) or of an array (n, d) (domain is a sequence of pairs). It returns numbers in any form. `bound`: the claim,
+    in `norm`: "l1", "l2", "linf", or "frobenius". `n`: how many records, exactly under substitution and at most under
+    "add-remove"; None tries 0 to 30. `hostile`: also records beyond the bounds, NaN, infinities, -0.0, subnormals,
+    labels that no level knows. `ordered`: the order of records is public, so that an answer may depend on it.
+    `tolerance`: relative excess that is forgiven to floats; integers are compared exactly.
 
-    An exception counts as an answer: neighbours of which one raises refute any bound. Errors: PrivacyError for parameters out of range.
+    An exception counts as an answer: neighbors of which one raises refute any bound. Errors: PrivacyError for parameters out of range.
 
     >>> import numpy as np
     >>> falsify_sensitivity(lambda x: int((x > 0.5).sum()), (0, 1), 1).verdict
@@ -229,7 +230,7 @@ def _int(value: Any) -> bool:
 
 
 def _step(a: Any, b: Any) -> float:
-    """|a - b| of two numbers; two NaN, or the same infinity, are no step at all."""
+    """|a - b| of two numbers; two NaN, or the same infinity, are not a step at all."""
     a, b = float(a), float(b)
     apart: float = abs(a - b)
     if isnan(a) or isnan(b):
@@ -289,7 +290,7 @@ def _said(given: Response) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Data or an answer on one line, cut to 160 characters; of more than six records their number and the last, which changed."""
+    """Data or an answer on one line, shortened to 160 characters; of more than six records their number and the last, which changed."""
     if hasattr(value, "to_dict"):
         text = (
             str(value.to_dict("list"))

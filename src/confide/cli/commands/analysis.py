@@ -1,4 +1,4 @@
-"""`confide plan | release | infer`: the three steps, and what is asked of a release that is there."""
+"""`confide plan | release | infer`: the three steps."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ from confide.cli.options import (
 )
 from confide.cli.session import Refused, Session
 from confide.core import Release, ResultOptions
-from confide.errors import PlanError
+from confide.errors import ConfideError, PlanError
 
 if TYPE_CHECKING:
     from confide import engine, registry
@@ -98,7 +98,7 @@ class TestArguments:
 
     p: Annotated[float | None, typer.Option(help="binomtest: the share to test.")] = None
     level: Annotated[
-        str | None, typer.Option(help="binomtest, trend: the level whose share it is; left out, the last one.")
+        str | None, typer.Option(help="binomtest, trend: the level whose share is tested; left out, the last one.")
     ] = None
     expected: Annotated[
         str | None, typer.Option(metavar="A,B,C", help="chisquare: public shares, in the order of the levels.")
@@ -111,22 +111,23 @@ class TestArguments:
             try:
                 shares = [float(part) for part in self.expected.split(",")]
             except ValueError:
-                raise Refused(f"--expected takes numbers, got {self.expected!r}; write --expected .5,.3,.2") from None
+                raise Refused(
+                    f"--expected takes numbers, got {self.expected!r}; write --expected 0.5,0.3,0.2"
+                ) from None
         own = {"p": self.p, "level": self.level, "f_exp": shares}
         return {key: value for key, value in own.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class AnswerOptions:
-    """What `confide infer` asks beside the table itself."""
+    """Options of `confide infer` other than those of the table."""
 
-    analysis: Annotated[str | None, typer.Option(metavar="NAME", help="Of a publication: this analysis alone.")] = None
+    analysis: Annotated[str | None, typer.Option(metavar="NAME", help="Print one analysis of a publication.")] = None
     test: Annotated[
         str | None,
         typer.Option(
             metavar="TEST",
-            help="Of a table of counts, shares or means: a test in place of the table, under its name in scipy.stats (ttest_ind, "
-            "f_oneway, chi2_contingency, ...), at no further cost.",
+            help="Print a test instead of the table, under its name in scipy.stats, at no further cost.",
         ),
     ] = None
     own: TestArguments = TestArguments()
@@ -146,10 +147,10 @@ class AnswerOptions:
                 )
 
     def of(self, result: Any, path: Path, formula: str | None) -> Any:
-        """The question's result, and the answer to the test where one is asked for."""
+        """The result of one analysis, or of a test of it."""
         if self.analysis is not None:
             if not is_report(result):
-                raise PlanError("--analysis is of a publication, and this release holds one question; leave it out")
+                raise PlanError("--analysis is for a publication, and this release holds one analysis; leave it out")
             result = result[self.analysis]
         if self.test is None:
             return result
@@ -167,8 +168,8 @@ class AnswerOptions:
 
 
 _NONE = (
-    "this release answers none: tables of counts, shares and means do; differences of a distribution's quantiles are .diff() of it in "
-    "Python, at no further charge; confide test asks the records, and is charged"
+    "this release answers no test; tables of counts, shares and means do. In Python, .diff() of a table of quantiles compares groups at "
+    "no further cost. A new test is a release: confide test"
 )
 
 
@@ -218,8 +219,8 @@ def _check_subset(release: Release, asked: dict[str, Any]) -> None:
     if "subset" in asked and "subset" not in own.asks:
         others = [name for name in registry.known() if "subset" in registry.get(name).asks]
         raise PlanError(
-            "--subset fits a line again without some columns, and this release holds its own numbers alone (for a regression one line, "
-            f"not the moments that another would need): leave it out; releases of --method {', '.join(others)} answer subsets"
+            "--subset fits a smaller model, and this release does not hold what that needs; leave --subset out; releases of --method "
+            f"{', '.join(others)} answer subsets"
         )
 
 
@@ -230,49 +231,43 @@ def plan(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="The method's first parameter: a formula for a regression; or a publication's TOML file.",
+            help="A formula, or the TOML file of a publication.",
         ),
     ],
     schema: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The schema (TOML): what is public about the data. A publication's file may name it itself.",
+            help="The schema file (TOML); the file of a publication may name it.",
         ),
     ] = None,
     *,
     privacy: Privacy,
     method: Annotated[
         str | None,
-        typer.Option(
-            help="A name that `confide methods` lists: least_squares (a line, when left out), logistic (an outcome of two values), "
-            "poisson (counts), kernel (a curve), ..."
-        ),
+        typer.Option(help="The method, as `confide methods` lists them; left out, least_squares."),
     ] = None,
     parameters: Parameters,
     n: Nominal = None,
     ledger: Annotated[
         str | None,
-        typer.Option(metavar="LEDGER", help="Take an open relation from this ledger, and see whether it fits."),
+        typer.Option(metavar="LEDGER", help="Print the percentage of this ledger's budget, and take its relation."),
     ] = None,
     dataset: Dataset = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Where to write the plan that `confide release` takes."),
+        typer.Option("-o", "--output", metavar="FILE", help="Write the plan to this file, for confide release."),
     ] = None,
     verbose: Verbose = False,
     written: Written,
 ) -> None:
-    """Show what an analysis will spend and what it will give, before anything is spent.
+    """Show the cost and the expected precision of an analysis.
 
-    Reads the schema alone: no record is touched, nothing is charged, and all that
-    is printed is public.
+    Reads the schema only and no record; all that it prints is public.
 
     Example:
 
     confide plan "happy ~ age + children" --schema schema.toml --mu 1 -o plan.json
-
-    confide plan publication.toml
     """
     session: Session = ctx.obj
     asked = None
@@ -291,7 +286,7 @@ def plan(
             terms = asked.terms(privacy.guarantee() if own else None)
     settings = parameters.settings()
     if dataset is not None and ledger is None:
-        raise Refused("--dataset names an account in a ledger: it goes with --ledger")
+        raise Refused("--dataset names a budget in a ledger; give --ledger, too")
     check_places({"-o": output}, {"the schema": schema, "the ledger": ledger_file(ledger)})
     session.ledger = ledger
     with reserve(output, force=written.force) as place:
@@ -304,17 +299,20 @@ def plan(
             check_relation(chosen, book)
             planned = engine.plan(chosen, found, n=n, ledger=book, **terms)
         remember(session, planned, schema, Account(ledger, dataset=dataset), book)
-        session.say(planned.summary(verbose=session.verbose))
-        if book is not None:
-            quote = book.preview(planned.guarantees)
-            session.say(f"fits what is left in dataset {book.dataset!r}: {quote}")
-            if quote.note:
-                session.note(f"note: {session.worded(quote.note)}")
+        try:
+            quote = None if book is None else book.preview(planned.guarantees)
+        except ConfideError:
+            session.say(planned.summary(verbose=session.verbose))
+            raise
+        budget = "" if quote is None or book is None else quote.words(book.dataset)
+        session.say(planned.summary(verbose=session.verbose, budget=budget))
+        if quote is not None and quote.note:
+            session.note(f"note: {session.worded(quote.note)}")
         if place is not None:
             write_output(place, planned.to_json())
-            session.say(
-                f"wrote {output}: release it with: confide release {output} DATA --ledger LEDGER -o release.json"
-            )
+            charged = "LEDGER" if ledger is None or "://" in ledger else shlex.quote(ledger)
+            session.say(f"\nWrote {output}")
+            session.say(f"Next       confide release {output} DATA --ledger {charged} -o release.json")
     session.answer({**plan_facts(planned), "ledger": ledger_facts(book), "wrote": output})
 
 
@@ -325,12 +323,13 @@ def release(
         Path,
         typer.Argument(
             metavar="PLAN",
-            help="A plan's file; the schema is in it. Or a publication's TOML file that names schema and privacy.",
+            help="A plan file, or the TOML file of a publication that names its schema and cost.",
         ),
     ],
     data: Data,
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write the release, which may be published.")
+        Path,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the release, which may be published, to this file."),
     ],
     *,
     account: Account,
@@ -340,11 +339,11 @@ def release(
     simulate: Seed = None,
     written: Written,
 ) -> None:
-    """Charge the ledger, then draw the noise, then write the release: once, and it cannot be had again.
+    """Charge the ledger, draw the noise, write the release of a plan.
 
-    The file may be published: noisy numbers, the plan and its guarantee. Exit code
-    6 says that it failed after the charge, which stays. If the file cannot be
-    written then, the release is printed on stdout.
+    The file may be published: it holds noisy statistics, the plan and the guarantee.
+    Exit code 6 means that a step after the charge failed; the charge stays. If the
+    file cannot be written, the release is printed on stdout.
 
     Example:
 
@@ -369,7 +368,7 @@ def release(
         paid = pay(session, planned, source, book, account, simulate, Delivery(place, allow_partial=allow_partial))
         keep(session, place, paid.release)
     after(session, paid, output)
-    session.say(f"infer with: confide infer {output}")
+    session.say(f"Next       confide infer {output}")
     session.answer({**paid_facts(paid), "wrote": output})
 
 
@@ -384,7 +383,9 @@ def infer(
     formula: Annotated[
         str | None,
         typer.Argument(
-            metavar="[FORMULA]", help='Of --test: its columns, "income ~ sex"; one test needs none.', show_default=False
+            metavar="[FORMULA]",
+            help='The columns of --test, such as "income ~ sex"; left out if the table has one such test.',
+            show_default=False,
         ),
     ] = None,
     *,
@@ -399,7 +400,7 @@ def infer(
             "-o",
             "--output",
             metavar="FILE",
-            help="Write the release again with these results in its file, for R and other readers without confide.",
+            help="Write the release again with these results in its file, for R.",
             show_default=False,
         ),
     ] = None,
@@ -408,22 +409,12 @@ def infer(
 ) -> None:
     """Print the table of a release: estimates, intervals, tests.
 
-    Needs the published file alone, as often as you like: the same numbers each
-    time, nothing is spent, and all that is printed is public.
+    Reads the released file only. Results are the same each time, cost nothing and
+    are public.
 
-    Examples:
+    Example:
 
-    confide infer release.json --subset age --report report.html
-
-    confide infer share.json --kind confidence
-
-    confide infer incomes.json "income ~ sex" --test ttest_ind
-
-    confide infer visits.json --ratios --effects --predict persons.csv
-
-    confide infer incomes.json --poststratify sex=persons.csv
-
-    confide infer release.json -o for-R.json
+    confide infer release.json --report report.html
     """
     session: Session = ctx.obj
     options = anew.given()
@@ -439,16 +430,16 @@ def infer(
             loaded = load_release(release)
         with session.doing("infer"):
             _check_subset(loaded, options)
-            result = asked.of(engine.infer(loaded, **options), release, formula)
+            result = beyond.shown(asked.of(engine.infer(loaded, **options), release, formula))
         if drawings.plot is not None and is_report(result):
             raise Refused(f"a publication is drawn question by question; add --analysis {next(iter(result.results))}")
         moved = calibrated.moved(session, result, alpha)
         frames = beyond.computed(session, result, alpha)
-        show_result(session, result, alpha, drawn, tuple(moved.tables.values()))
+        show_result(session, result, alpha, drawn, tuple(moved.tables.values()), drawings=drawings)
         if place is not None:
             with session.doing("writing the results"):
                 write_output(place, with_results(loaded, result_facts(result, alpha)))
-            session.say(f"wrote {output}: the release with these results")
+            session.say(f"Wrote {output}: the release with these results")
     more = beyond.show(session, result, frames) | moved.show(session)
     wrote = {} if output is None else {"wrote": output}
     answer_result(session, result, alpha, drawings, **more, **wrote)

@@ -1,4 +1,4 @@
-"""`confide audit`: try to break a method's guarantee, and say how far it could be pushed."""
+"""`confide audit`: attempts to break the guarantee of a method by experiment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def audit(
     method: Annotated[
         str,
         typer.Argument(
-            metavar="METHOD", help="A name that `confide methods` lists, or module:attribute of a method of your own."
+            metavar="METHOD", help="A method that confide methods lists, or module:attribute of your method."
         ),
     ],
     model: Annotated[
@@ -41,37 +41,34 @@ def audit(
         ),
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Columns to practise on; made from MODEL when left out.")
+        Path | None, typer.Option(metavar="FILE", help="A schema with the columns; left out, made from MODEL.")
     ] = None,
     setting: Settings = None,
     *,
     privacy: Privacy,
     runs: Annotated[
-        int, typer.Option(help="Draws of each sampled row on each neighbour; 0 for exact rows alone.")
+        int, typer.Option(help="Draws of each sampled row on each neighbor; 0 for exact rows only.")
     ] = 100_000,
-    confidence: Annotated[float, typer.Option(help="That no true claim of the table is called violated.")] = 0.99,
-    seed: Annotated[
-        int | None, typer.Option(metavar="SEED", help="Seeded draws, so that the table can be repeated.")
-    ] = None,
+    confidence: Annotated[float, typer.Option(help="The probability that no true claim is called violated.")] = 0.99,
+    seed: Annotated[int | None, typer.Option(metavar="SEED", help="A seed, which makes the table repeatable.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the table as JSON.")
     ] = None,
     written: Written,
 ) -> None:
-    """Try to break a method: neighbours from the schema, exact differences, record and replay, the sampler.
+    """Audit the guarantee of a method by experiment.
 
-    One row per spend and attack: what it claims, what it spends at least, with
-    which confidence, and whether the claim holds, is violated, or was not tested
-    and why. Privacy is mu 1 when left out (more for a method with an opaque
-    release, whose attacks are runs of all of it), and every relation of the
-    method is audited. Nothing is charged and no record is read.
+    A pass is evidence and no proof. It prints one row for each budget item and attack: the claim, the least that it
+    costs, the confidence, and whether the claim holds, is violated or was not tested.
+    Left out, the cost is mu = 1, or more if the attacks run the whole method. It reads
+    no record and charges nothing.
 
-    Exit code 0 when every spend holds, 1 when a claim is violated, 7 when none
-    is and something was not tested.
+    Exit code 0 if every claim holds, 1 if a claim is violated, 7 if none is and
+    something was not tested.
 
     Example:
 
-    confide audit ssp "y ~ a + b" --runs 20000
+    confide audit ssp "y ~ a + b" --runs 5000
     """
     session: Session = ctx.obj
     if runs < 0 or 0 < runs < 40:

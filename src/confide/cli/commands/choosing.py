@@ -1,4 +1,4 @@
-"""`confide explore | advise | methods | curve`: what may be asked, of which method to expect most, what guarantees mean."""
+"""`confide explore | advise | methods | curve`: analyses of a schema, a choice of methods, the meaning of guarantees."""
 
 from __future__ import annotations
 
@@ -38,11 +38,10 @@ def explore(
     schema: Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema (TOML).")],
     json: Json = False,
 ) -> None:
-    """List the questions that may be asked of a schema, with a command for each, and a file of several.
+    """List the analyses that a schema allows, with a command for each.
 
-    Reads the schema alone: no record is touched, and nothing is spent. Add to each
-    command DATA, --schema, a budget (--mu .5) and --ledger; tables also take
-    --inference population or dataset.
+    Reads the schema only and charges nothing. Add to each command DATA, --schema, a
+    cost (--mu 0.5) and --ledger; tables also need --inference population or dataset.
 
     Example:
 
@@ -54,25 +53,25 @@ def explore(
     fitting = [(one, formula) for one in menu.questions() if (formula := one.asked_of(found)) is not None]
     asked = [(one, formula) for one, formula in fitting if not _refused(one, formula, found)]
     rows = [(one.words, one.says, f"confide {one.command.format(formula)}") for one, formula in asked]
-    table(session, ("question", "what comes back", "for instance"), rows)
+    table(session, ("analysis", "result", "example"), rows)
     session.say(
-        f"\nadd to each: survey.csv --schema {schema} --mu .5 --ledger ledger.db (the records, a budget, the ledger);\n"
-        "table and describe also take --inference population, or dataset"
+        f"\nAdd to each: survey.csv --schema {schema} --mu 0.5 --ledger ledger.db (records, schema, cost, ledger).\n"
+        "The commands table and describe also need --inference population, or dataset."
     )
     if any(one.command.startswith("plan ") for one, _ in asked):
-        session.say("plan takes no records: `confide release` and `confide infer` follow it")
-    session.say(f"a ledger for these records: {_opening(found)}")
+        session.say("The command plan takes no records; confide release and confide infer follow it.")
+    session.say(f"A ledger for these records: {_opening(found)}")
     many = _publication(asked[:3], schema)
     session.say(
-        "\nmany at once, with one plan, one charge and one report: confide publish publication.toml survey.csv --ledger ledger.db,"
+        "\nSeveral analyses with one charge and one report: confide publish publication.toml survey.csv --ledger ledger.db"
     )
-    session.say(f"publication.toml being\n\n{many}")
+    session.say(f"with this publication.toml:\n\n{many}")
     left = [one.words for one in menu.questions() if one.asked_of(found) is None]
     if left:
-        session.say(f"\nno column fits: {'; '.join(left)}")
+        session.say(f"\nNo column fits: {'; '.join(left)}")
     refused = [one.words for one, formula in fitting if (one, formula) not in asked]
     if refused:
-        session.say(f"\nnot of records that are drawn, or counted, as this schema says: {'; '.join(refused)}")
+        session.say(f"\nNot available for the survey design or the privacy unit of this schema: {'; '.join(refused)}")
     questions = [
         {"question": one.name, "formula": formula, "command": command[2]}
         for (one, formula), command in zip(asked, rows, strict=True)
@@ -81,7 +80,7 @@ def explore(
 
 
 def _refused(one: Any, formula: str, found: Schema) -> bool:
-    """Whether the plan of a question refuses the schema: its design, its clusters, or how its units count."""
+    """Whether the plan of an analysis refuses the schema: its design, its clusters, or its privacy unit."""
     from confide.guarantees import GDP
     from confide.schema import Unit
 
@@ -98,13 +97,13 @@ def _refused(one: Any, formula: str, found: Schema) -> bool:
 
 
 def _opening(found: Schema) -> str:
-    """The command that opens a ledger of the schema's own data set and unit."""
+    """The command that opens a ledger for the dataset and unit of the schema."""
     own = join(unit_options(found))
     return f"confide ledger init ledger.db --dataset {quote(found.dataset or 'NAME')} {own} --mu 2"
 
 
 def _publication(asked: Sequence[tuple[Any, str]], schema: Path) -> str:
-    """The file of a publication of some questions."""
+    """The file of a publication of some analyses."""
     from confide.core.plan import method_parameters
     from confide.schema.toml import key, value
 
@@ -126,7 +125,7 @@ _READ = (
 @spread
 def advise(
     ctx: typer.Context,
-    formula: Annotated[str, typer.Argument(metavar="FORMULA", help="As the methods take it.")],
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help="A formula of the task's methods.")],
     schema: SchemaFile,
     n: Annotated[int, typer.Option(metavar="N", help="Number of records, or a guess of it.")],
     task: Annotated[
@@ -139,16 +138,16 @@ def advise(
     privacy: Privacy,
     similar_data: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Public records that look like the private ones: CSV or Parquet."),
+        typer.Option(metavar="FILE", help="A public dataset of the same kind, instead of simulated scenarios."),
     ] = None,
-    replications: Annotated[int, typer.Option(metavar="R", help="Runs of each method.")] = 48,
+    replications: Annotated[int, typer.Option(metavar="R", help="Number of runs of each method.")] = 48,
     json: Json = False,
 ) -> None:
-    """Say which method to expect most of, with predicted standard errors, from public facts alone.
+    """Recommend a method for a task, by forecasts of standard errors.
 
-    Every method of the task runs, with simulated noise, on the scenarios of a
-    plan's forecast, or on public records drawn again (--similar-data). No private record is
-    read and nothing is charged. A relation that is left open is add-remove.
+    Every method of the task runs with simulated noise on the scenarios of a forecast,
+    or on a similar public dataset (--similar-data). It reads no protected record and
+    charges nothing.
 
     Example:
 
@@ -172,7 +171,7 @@ def advise(
 
 
 def methods(ctx: typer.Context, json: Json = False) -> None:
-    """List every registered method: family, native guarantee, relations, parameters, source.
+    """List every method with its guarantee, relations and parameters.
 
     By family, in the order in which people ask, then those of other packages. The
     first parameter is the MODEL of `confide plan`; --param gives the others. All of
@@ -222,23 +221,23 @@ _DELTAS = (1e-3, 1e-6)
 
 def curve(
     ctx: typer.Context,
-    guarantees: Annotated[list[str], typer.Argument(metavar="GUARANTEE...", help="One or more, in quotes.")],
+    guarantees: Annotated[
+        list[str], typer.Argument(metavar="GUARANTEE...", help="One guarantee or several, in quotes.")
+    ],
     alpha: Annotated[
         list[float] | None,
-        typer.Option(
-            help="A false-alarm rate to tabulate; repeat for more; .01, .05, .1 when left out.", show_default=False
-        ),
+        typer.Option(help="A rate of false alarms; repeat for more; left out, 0.01, 0.05 and 0.1.", show_default=False),
     ] = None,
     epsilon: Annotated[
         list[float] | None,
         typer.Option(
-            help="An epsilon at which to give delta; repeat for more; 0, .5, 1, 2 when left out.", show_default=False
+            help="An epsilon for which to print delta; repeat for more; left out, 0, 0.5, 1 and 2.", show_default=False
         ),
     ] = None,
     delta: Annotated[
         list[float] | None,
         typer.Option(
-            help="A delta at which to give epsilon; repeat for more; .001, 1e-6 when left out.", show_default=False
+            help="A delta for which to print epsilon; repeat for more; left out, 0.001 and 1e-6.", show_default=False
         ),
     ] = None,
     plot: Plot = None,
@@ -246,18 +245,18 @@ def curve(
         str,
         typer.Option(
             metavar="tradeoff|profile",
-            help="What to draw: missed detections against false alarms, or delta against epsilon.",
+            help="The picture: missed detections against false alarms, or delta against epsilon.",
         ),
     ] = "tradeoff",
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Draw and tabulate guarantees: what someone who sees a release can find out at most.
+    """Tabulate and draw the most that an attacker can detect.
 
-    A GUARANTEE is GDP(mu), PureDP(epsilon), ApproxDP(epsilon, delta), ZCDP(rho),
-    gaussian(mu), laplace(epsilon), symmetric_laplace(d, c) in d dimensions (or
-    inf) at a shift of c noise standard deviations, or zero_inflated(zeta, ...)
-    with a chance zeta of no noise. A * B composes two releases, A ** k composes
+    A GUARANTEE is one of GDP, PureDP, ApproxDP or ZCDP with its parameters, or a curve:
+    gaussian(mu), laplace(epsilon), symmetric_laplace(d, c), zero_inflated(zeta, ...).
+    The symmetric Laplace curve is in d dimensions (or inf) at a shift of c SDs of the
+    noise; the zero-inflated one has probability zeta of no noise. A * B composes two releases, A ** k composes
     k. Everything here is public; nothing is charged.
 
     Example:

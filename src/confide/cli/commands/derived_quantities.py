@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
@@ -30,26 +30,44 @@ Predict = Annotated[
     typer.Option(
         "--predict",
         metavar="ROWS.csv",
-        help="Predict at the rows of a PUBLIC file, with intervals: a column for each of the formula. No private records: "
-        "what is printed beside them is read as public.",
+        help="Predict at the rows of a PUBLIC file, with intervals; never give it protected records.",
     ),
 ]
 Effects = Annotated[
-    bool, typer.Option("--effects", help="Average marginal effects, of logistic and Poisson regressions.")
+    bool, typer.Option("--effects", help="Print average marginal effects of a logistic or Poisson regression.")
 ]
 Ratios = Annotated[
     bool,
-    typer.Option("--ratios", help="Odds ratios of a logistic, rate ratios of a Poisson regression, with intervals."),
+    typer.Option(
+        "--ratios", help="Print odds ratios of a logistic or rate ratios of a Poisson regression, with intervals."
+    ),
+]
+LogOdds = Annotated[
+    bool,
+    typer.Option(
+        "--log-odds", help="Print coefficients and the intercept of a logistic or Poisson regression, not ratios."
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class DerivedOptions:
-    """What is asked for beside the table."""
+    """Quantities to print in addition to the table."""
 
     predict: Predict = None
     effects: Effects = False
     ratios: Ratios = False
+    log_odds: LogOdds = False
+
+    def shown(self, result: Any) -> Any:
+        """The result as it is printed: with coefficients where `log_odds` asks for them."""
+        if not self.log_odds:
+            return result
+        if not hasattr(result, "log_odds"):
+            raise PlanError(
+                "--log-odds is about logistic and Poisson regressions, and this release is another; leave it out"
+            )
+        return replace(result, log_odds=True)
 
     def check(self) -> None:
         """What can be known before the release is read."""

@@ -1,8 +1,7 @@
-"""`confide ledger | verify | disclosure`: what may be spent and was, and what to say of a release."""
+"""`confide ledger | verify | statement`: budgets and charges, and the privacy statement of a release."""
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -17,24 +16,23 @@ from confide.cli.engine import PrivacyUnitOptions, open_ledger
 from confide.cli.files import check_places, ledger_file, load_release, reserve, write_output
 from confide.cli.options import Dataset, Json, Privacy, Written, spread
 from confide.cli.session import Refused, Session
-from confide.cli.tables import facts, table
+from confide.guarantees.plain_words import bare_words
+from confide.ledger.printing import facts as fact_lines, head as head_lines, protects
 
 if TYPE_CHECKING:
     from confide.guarantees import Guarantee
-    from confide.ledger import Entry, Ledger, LedgerState
+    from confide.ledger import Ledger, LedgerState
 
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="The ledger: what may be spent on a dataset, and what was."
+    no_args_is_help=True, add_completion=False, help="Open a budget; show, check and amend what was charged to it."
 )
-
-_DIGEST = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 # Text and not a Path, which would turn the // of a URL into /. What is shown is `place`, which has no password in it.
 _Ledger = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger's file, or its postgresql:// URL.")]
 _TRUSTS = {
-    "central": "the keeper of the records adds the noise",
-    "local": "each row carries its own noise before anyone sees it",
+    "central": "central model: the steward adds the noise",
+    "local": "local model: each record gets noise before anyone else sees it",
 }
 
 
@@ -50,29 +48,26 @@ def init(
         str,
         typer.Option(
             metavar="central|local",
-            help="central: the keeper of the records adds the noise; local: each row carries its own before anyone sees it (protect).",
+            help="Who adds the noise: central, the steward; local, each record before anyone else sees it (confide local protect).",
         ),
     ] = "central",
     grants: Annotated[
         str | None,
-        typer.Option(
-            metavar="gaussian", help="Convert an (epsilon, delta) budget to a Gaussian one at once, for good."
-        ),
+        typer.Option(metavar="gaussian", help="Convert an approximate DP budget to Gaussian DP at once, permanently."),
     ] = None,
-    note: Annotated[str, typer.Option(metavar="TEXT", help="Kept in the first entry, for instance who decided.")] = "",
+    note: Annotated[
+        str, typer.Option(metavar="TEXT", help="A remark that the first entry keeps, for example who decided.")
+    ] = "",
     json: Json = False,
 ) -> None:
     """Open a budget for a dataset, in a new ledger or an existing one.
 
-    A bare budget means: relation add-remove (substitute under --trust local), unit
-    record with one row, trust central. All of these are pinned: a release of anything else is refused. With
-    --unit person_id all rows of one id are protected together, as schemas with
-    unit = { column = "person_id" } enforce; --schema takes it from there. A ledger
-    holds public numbers alone, nothing that comes from a record.
+    Left out, the budget protects one record, added or removed, and the steward
+    adds the noise. These terms are fixed: a release on other terms is refused. With
+    --unit person_id it protects all rows of one person; --schema takes the unit from
+    the schema. A ledger holds public numbers only, and nothing from a record.
 
-    Examples:
-
-    confide ledger init ledger.db --dataset survey --mu 2
+    Example:
 
     confide ledger init ledger.db --schema schema.toml --mu 2
     """
@@ -81,7 +76,7 @@ def init(
     if trust not in _TRUSTS:
         raise Refused(f"--trust is one of {', '.join(_TRUSTS)}, got {trust!r}")
     options = [privacy.words(), *([] if grants is None else ["--grants", grants])]
-    with session.doing("reading whose budget it is"):
+    with session.doing("reading the terms"):
         dataset, unit, rows_per_unit = whose.said(book, " ".join(options), look=trust == "central")
     session.dataset = dataset
     bare = unit if trust == "local" and unit in ("record", "attribute") else "record"
@@ -92,25 +87,19 @@ def init(
         opened = Ledger.create(
             book, dataset=dataset, budget=budget, unit=unit, rows_per_unit=rows_per_unit, grants=grants, note=note
         )
-    session.say(f"opened a budget for dataset {opened.dataset!r} in {opened.place}")
-    default = (
-        "" if privacy.relation is not None else " (the default: a bare budget means this; --relation says otherwise)"
-    )
-    rows = f"of at most {opened.rows_per_unit} row{'s' if opened.rows_per_unit > 1 else ''}"
-    rows = rows if opened.unit_key is None else "with all its rows (enforced)"
-    buys = opened.buys()
-    facts(
-        session,
-        [
-            ("budget", opened.budget),
-            ("relation", f"{opened.relation}{default}"),
-            ("unit", f"{opened.unit}: what is protected is one {opened.unit}, {rows}"),
-            ("trust", f"{opened.trust}: {_TRUSTS[opened.trust]}"),
-            ("buys", "; ".join(buys)),
-            ("tip", f"{opened.tip} (keep it elsewhere: an older copy put back is found by it alone)"),
-        ],
-    )
-    session.answer(_state(opened.show()) | {"book": opened.place, "buys": buys})
+    state, buys = opened.show(), opened.buys()
+    relation = f"relation {state.relation}{'' if privacy.relation is not None else ', the default'}"
+    printed = [
+        ("Budget", bare_words(state.budget)),
+        ("Meaning", state.meaning),
+        ("Protects", f"{protects(state)} ({relation})"),
+        ("Noise", _TRUSTS[state.trust]),
+        ("Enough for", "; ".join(buys)),
+        ("Tip hash", f"{state.tip[:8]}; keep all 64 digits outside the ledger: confide ledger tip"),
+    ]
+    session.say(f"Opened a budget for dataset {state.dataset!r} in {opened.place}")
+    session.say("\n".join(fact_lines(printed)))
+    session.answer(_state(state) | {"book": opened.place, "buys": buys})
 
 
 @app.command()
@@ -120,15 +109,23 @@ def show(
     dataset: Dataset = None,
     beside: Annotated[
         str | None,
-        typer.Option(metavar="LEDGER", help="Another ledger of the same dataset, of records or of its unit."),
+        typer.Option(
+            "--with-ledger",
+            metavar="LEDGER",
+            help="A second ledger of the dataset, to add up one of records and one of its unit.",
+        ),
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print every entry with its receipt, parameters and hashes.")
+    ] = False,
+    utc: Annotated[bool, typer.Option("--utc", help="Print times in UTC instead of local time.")] = False,
     json: Json = False,
 ) -> None:
-    """A statement of account: budget, spent, left, and every entry.
+    """Show the percentage of the budget used, what the budget means, and each charge.
 
-    Reads the ledger alone, which is public. Without --dataset all datasets are shown.
-    With --with-ledger, of a ledger of records and one of an enforced unit, also what a
-    person with 1, 5 and 50 rows has from both together.
+    Reads the ledger only, which is public. Without --dataset all datasets are shown.
+    With --with-ledger it also prints the guarantee of both ledgers together, for a
+    person with 1, 5 and 50 rows.
 
     Example:
 
@@ -147,9 +144,9 @@ def show(
     for place, state in enumerate(states):
         if place:
             session.say()
-        _say_state(session, state)
+        session.say(state.summary(verbose=verbose, utc=utc))
         for rows, found in both.get(state.dataset, {}).items():
-            session.say(f"both ledgers, a person with {rows} row{'s' if rows > 1 else ''}: {found}")
+            session.say(f"Both ledgers, a person with {rows} row{'s' if rows > 1 else ''}: {found}")
     session.answer(
         {"book": next((opened.place for opened in books), ""), "datasets": [_state(state) for state in states]}
     )
@@ -157,11 +154,11 @@ def show(
 
 @app.command()
 def tip(ctx: typer.Context, book: _Ledger, dataset: Dataset = None, json: Json = False) -> None:
-    """Print the hash of the last entry, to be kept elsewhere: on paper, in a mail, in another system.
+    """Print the tip hash of a ledger, to be kept outside it.
 
-    Reads the ledger alone, which is public. An older copy put back, or newest
-    entries cut off, is found by a kept tip (or a receipt, or a published release)
-    and by nothing else: confide ledger verify LEDGER --tip TIP.
+    The tip hash is the hash of the last entry. Keep a copy, because it reveals that an
+    older ledger was put back or that newest entries are missing: confide ledger verify
+    LEDGER --tip HASH. A receipt or a published release does the same.
 
     Example:
 
@@ -187,16 +184,16 @@ def verify(
         typer.Option(
             "--tip",
             metavar="HASH",
-            help="A tip, or a release's SHA-256, that was kept elsewhere (or its first 12 digits); repeat for more.",
+            help="A tip hash or a release ID that was kept, at least its first 12 digits; repeat for more.",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Recompute the ledger's chain, totals and limits; exit code 1 when something does not hold.
+    """Recompute the ledger's hash chain, totals and limits; exit code 1 if something does not hold.
 
-    Reads the ledger alone, which is public. That cannot show newest entries cut off
-    or an older copy put back: --tip looks for what was kept elsewhere, and
-    `confide verify RELEASE --ledger LEDGER` for a release.
+    Reads the ledger only, which is public. Missing newest entries and an older copy
+    do not show in it. For these, give a kept hash by --tip, or check a release:
+    confide verify RELEASE --ledger LEDGER.
 
     Example:
 
@@ -206,10 +203,14 @@ def verify(
     with session.doing("verifying the ledger"):
         books = _opened(book, dataset)
         if kept and len(books) > 1:
-            raise Refused("--tip is of one dataset's chain: say which with --dataset NAME")
+            raise Refused("--tip belongs to one dataset; write --dataset NAME")
         found = [(opened.dataset, opened.verify(tips=kept or ())) for opened in books]
     for name, outcome in found:
-        session.say(f"dataset {name!r}: {outcome}")
+        session.say(str(outcome))
+        for one in kept or () if outcome.ok else ():
+            session.say(f"pass  the chain holds {one[:12]}")
+        verdict = f"PASS: dataset {name!r}, tip hash {outcome.tip[:8]}" if outcome.ok else f"FAIL: dataset {name!r}"
+        session.say(f"\n{verdict}")
     ok = all(outcome.ok for _, outcome in found)
     session.answer(
         {
@@ -236,16 +237,16 @@ def verify(
 def amend(
     ctx: typer.Context,
     book: _Ledger,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is kept in the ledger.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="The reason, which the ledger keeps.")],
     *,
     privacy: Privacy,
     dataset: Dataset = None,
     json: Json = False,
 ) -> None:
-    """Give a dataset a new budget by a new entry; what was spent stays spent.
+    """Replace the budget of a dataset by a new entry; charges stay.
 
-    The privacy options give the whole new budget, not what is added. The entry is
-    as public as the ledger.
+    The privacy options give the whole new budget, not an addition. The entry is as
+    public as the ledger.
 
     Example:
 
@@ -258,10 +259,8 @@ def amend(
         session.ledger, session.dataset = book, opened.dataset
         opened.amend(budget, reason=reason)
         state = opened.show()
-    facts(
-        session,
-        [("dataset", state.dataset), ("budget", state.budget), ("spent", state.spent), ("left", state.remaining)],
-    )
+    session.say(f"Amended the budget of {state.dataset!r}: {reason}")
+    session.say("\n".join(head_lines(state)))
     session.answer(_state(state) | {"book": opened.place})
 
 
@@ -270,18 +269,15 @@ def convert(
     ctx: typer.Context,
     book: _Ledger,
     dataset: Dataset = None,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is kept in the ledger.")] = "",
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Convert without asking; needed where nobody can be asked.")
-    ] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="The reason, which the ledger keeps.")] = "",
+    yes: Annotated[bool, typer.Option("--yes", help="Convert without asking; required in a script.")] = False,
     json: Json = False,
 ) -> None:
-    """Turn an (epsilon, delta) ledger into a Gaussian one, once and for good.
+    """Convert a budget of approximate DP to Gaussian DP, permanently.
 
-    What is left becomes mu^2 and a fiftieth of the delta. Many Gaussian or small
-    releases then cost less; a few of large epsilon cost more. It cannot be undone.
-    What the ledger buys in both states is printed first, and then asked.
-    Reads and writes the ledger alone, which is public.
+    Many Gaussian or small releases then cost less, and a few of large epsilon cost
+    more. It cannot be undone. The command first prints what the budget is enough
+    for in both states, and then asks.
 
     Example:
 
@@ -293,25 +289,17 @@ def convert(
         before, choice = opened.show(), opened.buys()
     # a ledger that cannot be converted says so itself, and stays as it is
     if before.state == "pair" and len(choice) > 1:
-        facts(session, [("left", before.remaining), ("buys", choice[0]), ("or", choice[1])])
+        session.say("\n".join(fact_lines([("Left", before.remaining), ("Enough for", choice[0]), ("or", choice[1])])))
         if not yes and (session.json or not sys.stdin.isatty()):
-            raise Refused("converting is once and for good, and nobody can be asked here; to do it add --yes")
-        if not yes and not typer.confirm("Convert, once and for good?", err=True):
+            raise Refused("a conversion is permanent, and a script cannot be asked; to convert, add --yes")
+        if not yes and not typer.confirm("Convert permanently?", err=True):
             raise Refused("not converted")
     with session.doing("converting the ledger"):
         opened.convert(reason=reason)
         state = opened.show()
     buys = opened.buys()
-    facts(
-        session,
-        [
-            ("dataset", state.dataset),
-            ("budget", state.budget),
-            ("left before", before.remaining),
-            ("left", state.remaining),
-            ("buys", "; ".join(buys)),
-        ],
-    )
+    session.say(f"Converted the budget of {state.dataset!r} to Gaussian DP")
+    session.say("\n".join([*head_lines(state), *fact_lines([("Enough for", "; ".join(buys))])]))
     session.answer(_state(state) | {"book": opened.place, "buys": buys})
 
 
@@ -322,9 +310,10 @@ def verify_release(
     dataset: Dataset = None,
     json: Json = False,
 ) -> None:
-    """Check a published release against the ledger it was charged to; exit code 1 when something does not hold.
+    """Check a release against the ledger it was charged to.
 
-    Reads the release and the ledger, which are public: receipt, plan, chain.
+    Reads the release and the ledger, which are public: receipt, charge, plan, hash
+    chain. Exit code 1 if something does not hold.
 
     Example:
 
@@ -339,7 +328,14 @@ def verify_release(
         book = open_ledger(ledger, dataset, loaded.plan.schema.get("dataset"))
         assert book is not None
         found = engine.verify(loaded, book)
-    session.say(str(found))
+    receipt = book.find(loaded.sha256)
+    session.say(f"{found}\n")
+    if found.ok and receipt is not None:
+        session.say(f"PASS: {release} ({loaded.sha256[:8]}) is the release that entry {receipt.charge_seq} paid for")
+    else:
+        session.say(
+            f"FAIL: {release} ({loaded.sha256[:8]}) does not agree with dataset {book.dataset!r} of {book.place}"
+        )
     session.answer(
         {
             "ok": found.ok,
@@ -363,7 +359,7 @@ def _opened(path: str, dataset: str | None, *, one: bool = False) -> list[Ledger
 
 @contextmanager
 def _weakness_said(session: Session, step: str, budget: Guarantee) -> Iterator[None]:
-    """A step in which a budget is given; that it protects nobody is said after it, in the words of the command line."""
+    """A step in which a budget is given; that it protects no one is printed after it, in the words of the command line."""
     from confide.guarantees.values import weakness
 
     with session.doing(step), warnings.catch_warnings():
@@ -374,56 +370,10 @@ def _weakness_said(session: Session, step: str, budget: Guarantee) -> Iterator[N
 
 
 def _jointly(one: LedgerState, other: LedgerState) -> dict[int, str]:
-    """What persons of some numbers of rows have from two ledgers, in words."""
+    """The guarantee of two ledgers together, for persons with some numbers of rows."""
     from confide.ledger.scope import jointly
 
     return {rows: f"{jointly(one, other, rows)}" for rows in (1, 5, 50)}
-
-
-def _say_state(session: Session, state: LedgerState) -> None:
-    facts(
-        session,
-        [
-            ("dataset", state.dataset),
-            ("budget", state.budget),
-            ("terms", f"relation {state.relation}, {state.whose}, trust {state.trust}"),
-            ("spent", state.spent),
-            ("left", state.remaining),
-            ("unfinished", f"{state.unfinished} (charged, but no release was recorded; never refunded)"),
-            ("tip", state.tip),
-        ],
-    )
-    session.say()
-    narrow = sys.stdout.isatty()  # whole guarantees and digests in a pipe, where nobody's line is too short
-    rows = [
-        (
-            str(row.seq),
-            f"{row.time[:19]}Z",
-            row.kind,
-            row.status,
-            row.guarantee.replace(f", {state.relation}", "") if narrow else row.guarantee,
-            _counted(row.amount),
-            _what(row, narrow),
-        )
-        for row in state.rows
-    ]
-    table(session, ("seq", "time", "entry", "status", "guarantee", "counts as", "what"), rows, right=("seq",))
-    if narrow and any(_DIGEST.search(row.note) for row in state.rows):
-        session.say("digests are cut to 12 digits here; --json and a pipe have them whole")
-
-
-def _what(row: Entry, narrow: bool) -> str:
-    text = " ".join(filter(None, (row.method, row.note)))
-    return _DIGEST.sub(r"\1...", text) if narrow else text
-
-
-def _counted(amount: str) -> str:
-    """What is added to the totals, without what can be read off it: a mu beside its square, a delta of 0.
-
-    >>> _counted("mu = 2, mu^2 = 4, delta = 0"), _counted("rho = 0.5")
-    ('mu^2 = 4', 'rho = 0.5')
-    """
-    return amount[amount.find("mu^2") :].removesuffix(", delta = 0") if "mu^2" in amount else amount
 
 
 def _state(state: LedgerState) -> dict[str, Any]:
@@ -439,21 +389,21 @@ def privacy_statement(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write the record as JSON.", show_default=False),
+        typer.Option("-o", "--output", metavar="FILE", help="Write the statement as JSON.", show_default=False),
     ] = None,
     *,
     dataset: Dataset = None,
     written: Written,
 ) -> None:
-    """Say what was released, for whom it is protected, under which guarantee, by what: a record for output checkers.
+    """Write the privacy statement of a release, for output checkers.
 
-    Reads the release, which is public, and with --ledger where it was charged and
-    whether both agree (exit code 1 where not). No estimate is in the record, and its form is fixed by a
-    JSON Schema.
+    It says what the release holds, whom it protects, under which guarantee and by
+    which method. With --ledger it checks that both agree (exit code 1 if not). It
+    has no estimate, and a JSON Schema fixes its form.
 
     Example:
 
-    confide statement release.json --ledger ledger.db -o record.json
+    confide statement release.json --ledger ledger.db -o statement.json
     """
     session: Session = ctx.obj
     check_places({"-o": output}, {"the release": release, "the ledger": ledger_file(ledger)})
@@ -461,14 +411,14 @@ def privacy_statement(
 
     with session.doing("reading the release"):
         loaded = load_release(release)
-    with session.doing("making the record"):
+    with session.doing("making the statement"):
         book = open_ledger(ledger, dataset, loaded.plan.schema.get("dataset"))
         found = record_of(loaded, book)
     with reserve(output, force=written.force) as place:
         session.say(found.summary())
         if place is not None:
             write_output(place, found.to_json())
-            session.say(f"wrote {output}")
+            session.say(f"Wrote {output}")
     facts = found.to_dict()
     session.answer({"record": facts, "wrote": output})
     if facts["ledger"] is not None and not facts["ledger"]["agrees"]:

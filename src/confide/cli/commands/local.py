@@ -1,4 +1,4 @@
-"""`confide local plan`, `confide local protect` and `confide local fit`: a table whose rows carry noise of their own, and what it tells."""
+"""`confide local plan`, `confide local protect` and `confide local fit`: the local model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from confide._helpers import progress_bar
-from confide.cli.engine import open_ledger
+from confide.cli.engine import charged_words, open_ledger
 from confide.cli.files import Drawings, answer_result, check_places, load_schema, show_result
 from confide.cli.options import (
     Account,
@@ -31,33 +31,31 @@ from confide.errors import ReleaseError
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="The local model: noise on each record, before anyone else sees it.",
+    help="The local model: add noise to each record; fit models to the rows.",
 )
 
 
 @dataclass(frozen=True)
 class Protection:
-    """What a protected table is asked to be."""
+    """How each record is perturbed."""
 
     columns: Annotated[str | None, typer.Option(metavar="A,B", help="The numeric columns to protect.")] = None
     levels: Annotated[
         str | None,
         typer.Option(
-            metavar="A=EPS,B=EPS", help="Columns of levels to protect by randomised response, with the epsilon of each."
+            metavar="A=EPS,B=EPS", help="Categorical columns to protect by randomized response, each with its epsilon."
         ),
     ] = None
-    public: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Columns to publish as they are, with no protection at all.")
-    ] = None
+    public: Annotated[str | None, typer.Option(metavar="A,B", help="Columns to publish without any protection.")] = None
     level: Annotated[
         str,
         typer.Option(
             metavar="record|attribute",
-            help="What the guarantee is about: all protected columns of a record, or any one of them.",
+            help="The privacy unit: all protected columns of a record, or any one of them.",
         ),
     ] = "record"
     noise: Annotated[
-        float | None, typer.Option(help="In place of a guarantee: noise standard deviation over the column's width.")
+        float | None, typer.Option(help="Instead of a cost: SD of the noise over the width of the column.")
     ] = None
     zeta: Annotated[
         float, typer.Option(help="The probability that a row is published verbatim.", show_default=False)
@@ -83,13 +81,14 @@ class Protection:
 
 @dataclass(frozen=True)
 class Loss:
-    """What is minimised."""
+    """The loss of a fit."""
 
     loss: Annotated[
-        str, typer.Option(metavar="NAME", help="squared, logistic, poisson, quantile, absolute, huber or hinge.")
+        str,
+        typer.Option(metavar="NAME", help="The loss: squared, logistic, poisson, quantile, absolute, huber or hinge."),
     ] = "squared"
-    tau: Annotated[float | None, typer.Option(help="The level of --loss quantile; a half when left out.")] = None
-    k: Annotated[float | None, typer.Option(help="The corner of --loss huber, in units of the response.")] = None
+    tau: Annotated[float | None, typer.Option(help="The level of --loss quantile; left out, 0.5.")] = None
+    k: Annotated[float | None, typer.Option(help="The threshold of --loss huber, in units of the response.")] = None
 
 
 @app.command()
@@ -97,12 +96,12 @@ class Loss:
 def protect(
     ctx: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="IN", help="The records: a CSV or Parquet file.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The protected table: .parquet or .csv.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The locally protected rows: .parquet or .csv.")],
     schema: SchemaFile,
     accept: Annotated[
-        bool, typer.Option("--accept-verbatim-rows", help="Say that rows without noise are meant.")
+        bool, typer.Option("--accept-verbatim-rows", help="Confirm that some rows get no noise (--zeta).")
     ] = False,
-    look: Annotated[bool, typer.Option("--plan", help="Say what the table would promise, and stop.")] = False,
+    look: Annotated[bool, typer.Option("--plan", help="Print the guarantee and stop.")] = False,
     delimiter: Delimiter = ",",
     simulate: Seed = None,
     *,
@@ -111,16 +110,15 @@ def protect(
     account: Account,
     written: Written,
 ) -> None:
-    """Write a table in which each row carries noise of its own, so that it may be published.
+    """Write rows with noise on each record, which may be published (local model).
 
-    Nobody who sees the table is trusted: the noise is on every row, and the
-    table says how much. Needs a ledger of its own (ledger init --trust local
-    --relation substitute).
+    The file says how much noise it holds. It needs a separate ledger: confide ledger
+    init with --trust local --relation substitute.
 
     Example:
 
     confide local protect survey.csv protected.parquet --schema schema.toml \\
-      --columns income,age --public region --noise .5 --ledger local.db --charge-delta 1e-4
+      --columns income,age --public region --noise 0.5 --ledger local.db --charge-delta 1e-4
     """
     session: Session = ctx.obj
     from confide.ask import local
@@ -140,7 +138,7 @@ def protect(
     session.charging, session.ledger = True, account.ledger
     session.dataset = None if book is None else book.dataset
     source = read(data, public_schema, delimiter=delimiter_of(delimiter))
-    with session.paying("protecting the table", ledger=book is not None), _bar() as step:
+    with session.paying("protecting the rows", ledger=book is not None), _bar() as step:
         made = local.protect_source(
             source,
             out,
@@ -152,12 +150,15 @@ def protect(
             progress=step,
             **asked,
         )
-    for line in (f"wrote {out}", *made.lines()):
+    for line in made.lines():
         session.say(line)
+    session.say()
     if book is None:
-        session.say("not charged: no ledger (--unaccounted)")
+        session.say(f"Charged to no ledger. Wrote {out}")
     else:
-        session.say(f"charged to dataset {book.dataset!r} of {book.place}; left: {book.show().remaining}")
+        state = book.show()
+        share = next(row.share for row in reversed(state.rows) if row.kind == "charge")
+        session.say(f"{charged_words(state, share)}. Wrote {out}")
     session.answer({"output": str(out)} | _facts(made))
 
 
@@ -165,30 +166,30 @@ def protect(
 @spread
 def plan(
     ctx: typer.Context,
-    formula: Annotated[str, typer.Argument(metavar="FORMULA", help='What will be fitted: "y ~ x1 + x2".')],
+    formula: Annotated[str, typer.Argument(metavar="FORMULA", help='The model to be fitted: "y ~ x1 + x2".')],
     schema: SchemaFile,
-    n: Annotated[int, typer.Option(help="How many records there will be.")],
+    n: Annotated[int, typer.Option(help="Number of records.")],
     *,
     protection: Protection,
     loss: Loss,
     json: Json = False,
     privacy: Privacy,
 ) -> None:
-    """Show the standard errors to expect of a protected table, of every method, and of what would do better.
+    """Forecast the standard errors of fits to locally protected rows.
 
-    Reads the schema alone. Beside the methods stand a raw sample that promises as
-    much, and a keeper who sees the records and adds noise to what is counted.
+    Reads the schema only. For comparison it also prints a raw sample with the same
+    guarantee, and the central model, in which the steward adds the noise.
 
     Example:
 
     confide local plan "spent ~ age" --schema schema.toml --columns age \\
-      --public spent --epsilon 2 --delta .001 --n 10000
+      --public spent --epsilon 2 --delta 0.001 --n 5000
     """
     session: Session = ctx.obj
     from confide.ask import local
 
     asked = protection.asked(privacy, accept=True)  # a plan publishes no verbatim rows
-    with session.doing("planning the protected table"):
+    with session.doing("planning"):
         made = local.plan(load_schema(schema), protection.names, formula=formula, n=n, **vars(loss), **asked)
     for line in made.lines():
         session.say(line)
@@ -204,18 +205,20 @@ def plan(
 def fit(
     ctx: typer.Context,
     formula: Annotated[str, typer.Argument(metavar="FORMULA", help='For instance "y ~ x1 + x2".')],
-    table: Annotated[Path, typer.Argument(metavar="PROTECTED", help="A table that `confide local protect` wrote.")],
+    table: Annotated[Path, typer.Argument(metavar="PROTECTED", help="A file that confide local protect wrote.")],
     *,
     loss: Loss,
-    method: Annotated[str, typer.Option(metavar="NAME", help="auto, SL, RB, SDR, DR or naive.")] = "auto",
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help="The estimator: auto, SL, RB, SDR, DR or naive.")
+    ] = "auto",
     alpha: Alpha = None,
     drawings: Drawings,
     written: Written,
 ) -> None:
-    """Fit a model to a protected table: coefficients and intervals that account for the noise on its rows.
+    """Fit a model to locally protected rows, with intervals that account for their noise.
 
-    Only the protected table is read, which is public; nothing is charged. The
-    table itself says how much noise its columns carry.
+    Reads the protected file only, which is public, and charges nothing. The file says
+    how much noise its columns hold.
 
     Example:
 
@@ -225,12 +228,12 @@ def fit(
     from confide.local.estimates import fit as fitted
 
     with drawings.reserved(force=written.force) as drawn:
-        with session.doing("fitting the protected table"):
+        with session.doing("fitting"):
             try:
                 result = fitted(table, formula, method=method, **vars(loss))
             except ReleaseError as error:
                 raise reading_only(error) from None
-        show_result(session, result, alpha, drawn)
+        show_result(session, result, alpha, drawn, drawings=drawings)
     answer_result(session, result, alpha, drawings)
 
 
@@ -269,7 +272,7 @@ def _facts(made: Any) -> dict[str, Any]:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[int], None]]:
-    """Rows done, on stderr: the number of rows is public under substitute."""
+    """Rows done, on stderr: under substitution the number of rows is public."""
     with progress_bar("protect") as step:
         done = 0
 

@@ -36,11 +36,11 @@ _INTERVALS = (cf.intervals.MeanAndVariance, cf.intervals.Proportion, cf.interval
 
 
 def _check_covers(settings: dict[str, Any]) -> None:
-    """Refuse where nobody said what intervals are about."""
+    """Refuse if the inference target is missing."""
     if "inference" not in settings:
         raise Refused(
-            "say what intervals are about: --inference population where the records are a sample of those that the question is about, "
-            "--inference dataset for these very records"
+            "--inference is required: give --inference population if the records are a sample of it, or --inference dataset for intervals "
+            "about exactly these records"
         )
 
 
@@ -56,32 +56,23 @@ def table(
         str | None,
         typer.Option(
             metavar="|".join(_TABLES),
-            help="Left out: counts; means where the formula has a left side, ratios where that is a / b. quantiles: medians and other "
-            "quantiles by group. distinct_counts, distinct_shares: persons by all their rows.",
+            help="The kind of table; left out, counts, or means if the formula has a left side, or ratios if that is a / b.",
         ),
     ] = None,
     *,
     own: Fields,
     once: OneStepRequest,
 ) -> None:
-    """Plan, release and infer a table in one go: counts, shares, means or totals by cell, with intervals.
+    """Release a table by group: counts, shares, means, quantiles, ...
 
-    "a * b" is a crossing with all its margins, "a:b" the crossing alone, "a + b"
-    one-way margins; cut(age, 18, 65) makes levels of a numeric column. The table may
-    be published; without -o the release is not kept, and another table costs again.
+    "a * b" crosses two columns and adds the totals, "a:b" has no totals, "a + b" has
+    one table for each column; cut(age, 18, 65) makes classes of a numeric column. The
+    table may be published. Without -o the release is not kept.
 
-    Examples:
+    Example:
 
-    confide table "region * cut(age, 40)" survey.csv --schema schema.toml --mu .3 \\
+    confide table "income ~ region" survey.csv --schema schema.toml --mu 0.3 \\
       --inference population --ledger ledger.db
-
-    confide table "happy ~ region" survey.csv --schema schema.toml --mu .3 \\
-      --inference dataset --unaccounted
-
-    confide table "income ~ region" survey.csv --kind quantiles ...    (medians)
-
-    confide table "happy ~ region" survey.csv --schema schema.toml --inference population \\
-      --margin mean=.1 --n 5000 --ledger ledger.db    (the least mu for this half-width)
     """
     name = kind or table_of(formula)
     if name not in _TABLES:
@@ -114,23 +105,24 @@ def test(
     ],
     schema: SchemaFile,
     effect: Annotated[
-        float | None, typer.Option(help="Print the power for this effect (Cohen's d, f, w or r) at --n records first.")
+        float | None,
+        typer.Option(help="Print the power for this effect size (Cohen's d, f, w or r) at --n records first."),
     ] = None,
     *,
     own: Fields,
     asked: TestArguments,
     once: OneStepRequest,
 ) -> None:
-    """Plan, release and test in one go, under the names of scipy.stats; p-values account for sampling and noise.
+    """Release a test under its name in scipy.stats.
 
-    What is printed may be published. With --n, a number of records that is public,
-    the power is printed before anything is spent; see `confide plan` for more.
-    A table that was released answers its tests for nothing: confide infer --test.
+    P-values account for sampling and noise. What is printed may be published. With --n, a public number of records, the power
+    is printed first. If a table is released already, confide infer --test prints its
+    tests without a further charge.
 
     Example:
 
     confide test f_oneway "happy ~ region" survey.csv --schema schema.toml \\
-      --mu .3 --ledger ledger.db
+      --mu 0.3 --ledger ledger.db
     """
     known_test(name, lambda meant: f"confide test {meant} ...")
     session: Session = ctx.obj
@@ -169,7 +161,7 @@ def interval(
     column: Annotated[
         str,
         typer.Option(
-            metavar="COLUMN", help='The column; for slope and difference a formula, "y ~ x".', show_default=False
+            metavar="COLUMN", help='The column; for a slope or a difference a formula, "y ~ x".', show_default=False
         ),
     ],
     schema: SchemaFile,
@@ -177,17 +169,15 @@ def interval(
     own: Fields,
     once: OneStepRequest,
 ) -> None:
-    """Plan, release and infer an interval for one parameter in one go.
+    """Release an interval for a mean, share, difference or slope.
 
-    Where the number of records is public (substitute) it is a posterior or
-    confidence limits, else (add-remove) it is read from the release of a table.
+    Under the relation substitute, where n is public, it is a posterior or confidence
+    interval. Under the relation add-remove it comes from the release of a table.
 
-    Step by step: confide plan COLUMN --method proportion, mean_and_variance ...
-
-    Examples:
+    Example:
 
     confide interval proportion survey.csv --column smoker --schema schema.toml \\
-      --mu .5 --ledger ledger.db --plot smoker.png
+      --mu 0.5 --ledger ledger.db --plot smoker.png
     """
     session: Session = ctx.obj
     settings = once.parameters.settings(**own.given())
@@ -210,16 +200,16 @@ def describe(
     own: Fields,
     once: OneStepRequest,
 ) -> None:
-    """Plan, release and infer Table One in one go: what the records are like, by group.
+    """Release Table 1 of a study: sample characteristics by group.
 
-    Mean (sd) or quartiles of numeric columns, number (share) of each level,
-    standardised differences between groups, with intervals. The table may be
-    published; without -o the release is not kept, and another table costs again.
+    It has means with SDs or quartiles of numeric columns, numbers and shares of each
+    level, and standardized differences, with intervals. The table may be published.
+    Without -o the release is not kept.
 
     Example:
 
     confide describe "age + happy ~ region" survey.csv --schema schema.toml \\
-      --mu .5 --inference population --medians age --ledger ledger.db
+      --mu 0.5 --inference population --medians age --ledger ledger.db
     """
     settings = once.parameters.settings(**own.given())
     _check_covers(settings)
@@ -235,8 +225,7 @@ def regress(
     method: Annotated[
         str,
         typer.Option(
-            help="A regression that `confide methods` lists: least_squares (a line), logistic (and --link probit), poisson (counts), "
-            "within (fixed effects of persons)."
+            help="The regression: least_squares, logistic (also probit, with --link), poisson, or within (fixed effects)."
         ),
     ] = _LINE.name,
     *,
@@ -244,22 +233,17 @@ def regress(
     beyond: DerivedOptions,
     once: OneStepRequest,
 ) -> None:
-    """Plan, release and infer a regression in one go, for a steward who is also the analyst.
+    """Release a linear, logistic, Poisson or fixed-effects regression.
 
-    Charges the ledger once and prints the table, which may be published. Without
-    -o the release is not kept, and another table of it costs the budget again.
+    The table may be published. Without -o the release is not kept, and another table
+    of it is charged again.
 
-    Examples:
+    Example:
 
-    confide regress "happy ~ age" survey.csv --schema schema.toml --mu .5 \\
+    confide regress "happy ~ age" survey.csv --schema schema.toml --mu 0.5 \\
       --ledger ledger.db -o age.json
-
-    confide regress "visits ~ age" survey.csv --schema schema.toml --mu 1 \\
-      --ledger ledger.db --method poisson
-
-    confide regress "smoker ~ age" survey.csv --schema schema.toml --mu 1 \\
-      --ledger ledger.db --method logistic --ratios
     """
     beyond.check()
     settings = once.parameters.settings(**own.given())
-    at_once(ctx.obj, once, data, schema, partial(make, method, formula, settings), beyond=beyond)
+    read = lambda release: beyond.shown(engine.infer(release))  # noqa: E731
+    at_once(ctx.obj, once, data, schema, partial(make, method, formula, settings), read, beyond)

@@ -1,4 +1,4 @@
-"""`confide publish | synthesize | refit`: several questions at once, and files of synthetic rows with their release."""
+"""`confide publish | synthesize | refit`: publications, and synthetic data with its release."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def is_publication(path: str | Path) -> bool:
 
 
 def asked_in(path: str | Path) -> Any:
-    """The questions in a file, and what else it says."""
+    """The analyses in a file, and its other settings."""
     from confide.methods.publication import PublicationFile
 
     return PublicationFile.from_toml(path)
@@ -72,11 +72,11 @@ def plan_in(path: Path) -> Plan:
 def publish(
     ctx: typer.Context,
     publication: Annotated[
-        Path, typer.Argument(metavar="PUBLICATION", help="The questions: a TOML file, one table each.")
+        Path, typer.Argument(metavar="PUBLICATION", help="A TOML file with one table for each analysis.")
     ],
     data: Data,
     schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The schema (TOML), where the publication's file names none.")
+        Path | None, typer.Option(metavar="FILE", help="The schema file (TOML), if the publication names none.")
     ] = None,
     *,
     charged: Charged,
@@ -85,10 +85,10 @@ def publish(
     csv: Csv = None,
     allow_partial: AllowPartial = False,
 ) -> None:
-    """Ask many questions at once: one plan, one charge, one file, one report.
+    """Release several analyses with one plan, one charge, one file.
 
-    The file has a table for each question, with its method and parameters, and may
-    name the schema and the privacy:
+    The file has a table for each analysis, with its method and parameters, and may
+    name the schema and the cost:
 
     \b
     schema = "schema.toml"
@@ -141,35 +141,35 @@ def synthesize(
     output: Annotated[
         Path,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="The synthetic table: .parquet or .csv; its sidecar goes beside it."
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write the synthetic rows to this .parquet or .csv file, with a sidecar.",
         ),
     ],
     *,
     charged: Charged,
     rows: Annotated[
-        int | None, typer.Option(help="How many rows; the noisy number of records when left out.", show_default=False)
+        int | None, typer.Option(help="Number of rows; left out, the released number of records.", show_default=False)
     ] = None,
-    files: Annotated[
-        int, typer.Option(help="Several files, FILE-1 and so on, each on a line of its own (see confide refit).")
-    ] = 1,
+    files: Annotated[int, typer.Option(help="Number of files, FILE-1 and so on, which confide refit combines.")] = 1,
     generator: Annotated[
         str, typer.Option(metavar="calibrated|binagg", help="How rows are made from the release.")
     ] = "calibrated",
     bounded: Annotated[
         bool,
         typer.Option(
-            "--bounded", help="Keep the response in its bounds; OLS on the file is then off, the sidecar says how far."
+            "--bounded",
+            help="Keep the response within its bounds; a regression on the rows then differs, as the sidecar says.",
         ),
     ] = False,
-    release: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the release in a file of its own as well.")
-    ] = None,
+    release: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the release to this file.")] = None,
 ) -> None:
-    """Make a file of synthetic rows on which plain OLS returns a private line.
+    """Release synthetic rows and the regression that they reproduce.
 
-    Charges the ledger once. The rows are no records and carry no interval: the
-    sidecar FILE.confide.json holds the release, from which `confide refit` reads it.
-    All that is written may be published.
+    Ordinary least squares on the rows returns the released coefficients. The rows contain no record and give no valid interval. The sidecar
+    FILE.confide.json holds the release, from which confide refit prints intervals.
+    All files may be published.
 
     Example:
 
@@ -213,9 +213,9 @@ def synthesize(
     session.kept = str(places[0])
     session.say(made["text"])
     for path in places[::2]:
-        session.say(f"wrote {path} with its sidecar {path.name}.confide.json")
+        session.say(f"Wrote {path} and its sidecar {path.name}.confide.json")
     say_charged(session, paid)
-    session.say(f"for intervals: confide refit {places[0]}")
+    session.say(f"Next       confide refit {places[0]}    (intervals)")
     session.answer(
         {**made["facts"], **paid_facts(paid), "wrote": [str(path) for path in places], "release_file": release}
         if session.json
@@ -255,10 +255,10 @@ def refit(
     drawings: Drawings,
     written: Written,
 ) -> None:
-    """Print the regression table of a synthetic file from its published release, never from its rows.
+    """Print the regression table of a synthetic file.
 
-    The sidecar, or the metadata of a Parquet file, holds the release; the rows'
-    content is checked against it. Several files of one release are combined.
+    The sidecar, or the metadata of a Parquet file, holds the release; the rows are
+    checked against it. Several files of one release are combined.
 
     Example:
 
@@ -272,7 +272,7 @@ def refit(
     with drawings.reserved(force=written.force) as drawn:
         with session.doing("refit"):
             result = refit(table[0] if len(table) == 1 else list(table), formula)
-        show_result(session, result, alpha, drawn)
+        show_result(session, result, alpha, drawn, drawings=drawings)
     answer_result(session, result, alpha, drawings)
 
 

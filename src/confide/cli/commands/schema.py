@@ -1,4 +1,4 @@
-"""`confide schema draft | check | sample | bounds`: what is public about the data."""
+"""`confide schema draft | check | sample | bounds`: the public description of the data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from confide.cli.engine import begin, charging, open_ledger
+from confide.cli.engine import PaidRelease, begin, charging, open_ledger, say_charged
 from confide.cli.files import check_places, keep, load_schema, reserve, write_output
 from confide.cli.options import Account, Delimiter, Force, Json, Privacy, Seed, Written, delimiter_of, spread
 from confide.cli.session import Refused, Session
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _RELEASE = 1 << 16
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="What is public about the data: columns, bounds, levels."
+    no_args_is_help=True, add_completion=False, help="Write and check a schema, make test data, find bounds."
 )
 
 # A column with more levels shows the first few; `--json` and the file have all of them.
@@ -39,17 +39,18 @@ def draft(
     ctx: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write it; stdout when left out.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the schema to this file; left out, to stdout."),
     ] = None,
     delimiter: Delimiter = ",",
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write a first schema from a file's names and types; you fill in the bounds.
+    """Write a first schema from the names and types of a file; you fill in the bounds.
 
-    Reads metadata only, never a record; a CSV file has no types, so its kinds are
-    yours to fill in as well. Bounds must come from public knowledge
-    (an answer scale, a law of nature), not from the data.
+    Reads metadata only and no record. A CSV file has no types, so fill in its kinds,
+    too. Bounds must come from public knowledge (for example an answer scale), because
+    bounds from the data disclose something about single persons.
 
     Example:
 
@@ -68,7 +69,7 @@ def draft(
             session.say(text.rstrip("\n"))
         else:
             write_output(place, text)
-            session.say(f"wrote {output}: replace each '?', then run: confide schema check {output}")
+            session.say(f"Wrote {output}. Replace each '?' in it\nNext       confide schema check {output}")
     session.answer({"toml": text, "wrote": output})
 
 
@@ -80,17 +81,17 @@ def check(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also check that a file has these columns with fitting types, and count labels that are no levels.",
+            help="Also compare names and types with a file, and count undeclared labels.",
         ),
     ] = None,
     delimiter: Delimiter = ",",
     json: Json = False,
 ) -> None:
-    """Check a schema and print its columns: kind, bounds, grid, missing rule, provenance, and typical spreads.
+    """Check a schema and print its columns.
 
-    With --data names and types are compared, and labels that match no declared
-    level are counted from the records. All of stdout is public; the counts go to
-    stderr and are for the steward's eyes: do not publish or log them.
+    With --data it compares names and types, and counts undeclared labels in the
+    records. Stdout is public. The counts go to stderr, without noise and for the
+    steward only: do not publish or log them.
 
     Example:
 
@@ -114,7 +115,7 @@ def check(
     spreads = _spreads(found)
     if spreads:
         session.say(
-            "\nTypical, for forecasts alone: where about 95 % of the values lie, and about which share has each level:"
+            "\nTypical values, for forecasts only: the range of about 95% of the values, and the share of each level:"
         )
         table(session, ("column", "typical", "own share", "provenance"), spreads)
     session.say()
@@ -174,20 +175,20 @@ def sample(
     ctx: typer.Context,
     schema: _SchemaArgument,
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write them: .parquet or .csv.")
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Write the test data to this .parquet or .csv file.")
     ],
-    n: Annotated[int, typer.Option("-n", "--n", help="How many.", min=0)] = 1000,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same records.")] = 1,
+    n: Annotated[int, typer.Option("-n", "--n", help="Number of rows.", min=0)] = 1000,
+    seed: Annotated[int, typer.Option(help="A seed; the same seed gives the same rows.")] = 1,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Make practice records within the bounds, to write and try an analysis before anything is spent.
+    """Write test data for a rehearsal, drawn from the schema alone.
 
-    They are drawn from the schema alone and say nothing about the data.
+    Test data says nothing about the records and costs nothing.
 
     Example:
 
-    confide schema sample schema.toml -n 1000 --seed 1 -o practice.parquet
+    confide schema sample schema.toml -n 1000 --seed 1 -o test.parquet
     """
     session: Session = ctx.obj
     if output.suffix.lower() not in (".parquet", ".csv"):
@@ -195,10 +196,10 @@ def sample(
     check_places({"-o": output}, {"the schema": schema})
     with reserve(output, force=force) as place:
         assert place is not None
-        with session.doing("drawing practice records"):
+        with session.doing("drawing test data"):
             practice = _file(load_schema(schema).sample(n, seed), output.suffix.lower())
         write_output(place, practice)
-    session.say(f"wrote {n} practice records to {output}")
+    session.say(f"Wrote {n:,} rows of test data to {output}")
     session.answer({"wrote": output, "records": n, "seed": seed})
 
 
@@ -208,9 +209,9 @@ def bounds(
     ctx: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.")],
     column: Annotated[str, typer.Option(metavar="COLUMN", help="A numeric column.", show_default=False)],
-    coverage: Annotated[float, typer.Option(help="The share of the records that the bounds are to hold.")] = 0.99,
+    coverage: Annotated[float, typer.Option(help="The share of values that the bounds should include.")] = 0.99,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Keep the release in this file.")
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the release to this file.")
     ] = None,
     delimiter: Delimiter = ",",
     simulate: Seed = None,
@@ -219,14 +220,14 @@ def bounds(
     account: Account,
     written: Written,
 ) -> None:
-    """Find bounds of a column that nobody knows, by private quantiles: charged.
+    """Find bounds of a column by a release, if none are public.
 
-    Prints the entry for the schema, with the receipt of the release that it comes
-    from. Bounds from public knowledge cost nothing and are better.
+    Prints the entry for the schema, with the release that it comes from. Declare
+    bounds from public knowledge wherever you can, because a found range is charged.
 
     Example:
 
-    confide schema bounds survey.csv --column income --epsilon .1 --ledger ledger.db
+    confide schema bounds survey.csv --column income --epsilon 0.1 --ledger ledger.db
     """
     session: Session = ctx.obj
     begin(session, account, simulate, {"-o": output}, {}, [data])
@@ -252,6 +253,12 @@ def bounds(
             )
         keep(session, place, found.release)
     session.say(str(found).rstrip("\n"))
+    session.say()
+    say_charged(
+        session,
+        PaidRelease(found.release, book, [], []),
+        "Not kept: use -o FILE" if output is None else f"Wrote {output}",
+    )
     session.answer(
         {
             "column": column,
@@ -267,20 +274,20 @@ def bounds(
 
 
 def _tell_unmatched(session: Session, source: RecordSource) -> None:
-    """Labels that are no levels, counted for the steward: on stderr alone. No exit code and no JSON depends on records."""
+    """Undeclared labels, counted for the steward: on stderr only. No exit code and no JSON depends on records."""
     from confide.sources.undeclared_labels import unmatched_labels
 
-    with session.doing("counting labels that are no levels", private=True):
+    with session.doing("counting undeclared labels", private=True):
         found = unmatched_labels(source)
     if not found:
         return
     session.note(
-        "\nfor the data steward's eyes only: counted from the records without noise. Do not publish or log these lines."
+        "\nFor the data steward only, counted from the records without noise. Do not publish or log these lines."
     )
     for name, count in found.items():
         rule = source.schema[name].on_missing
-        then = "a record with one is left out" if rule == "drop" else f"each counts as {rule}"
-        said = f"labels that match no declared level and so are missing: {count} ({then})"
+        then = "records with one are excluded" if rule == "drop" else f"each counts as {rule}"
+        said = f"undeclared labels, which count as missing: {count} ({then})"
         session.note(f"  {name}: {said if count else 'every label matches a declared level'}")
 
 
@@ -302,14 +309,14 @@ def _file(frame: pd.DataFrame, suffix: str) -> bytes:
 
 
 def _check_cells(frame: pd.DataFrame) -> None:
-    """Refuse labels that a spreadsheet would run: practice records are read as they stand, so that no apostrophe can go before them."""
+    """Refuse labels that a spreadsheet would run: test data keeps labels as they are, without an apostrophe before them."""
     from confide.results.pages.export import shielded
 
     labels = [label for name in frame for label in frame[name].unique() if isinstance(label, str)]
     found = next((text for text in (*frame.columns, *labels) if shielded(text) != text), None)
     if found is not None:
         raise SchemaError(
-            f"{found!r} is a formula to a spreadsheet, and a CSV file must hold the labels as they are; write -o practice.parquet"
+            f"{found!r} is a formula to a spreadsheet, and a CSV file must hold the labels as they are; write -o test.parquet"
         )
 
 

@@ -23,21 +23,18 @@ def studio(
         list[str] | None,
         typer.Option(
             metavar="VARIABLE",
-            help="An environment variable that holds the address of a database, whose tables are records too. Repeat for more.",
+            help="An environment variable with the address of a database whose tables hold records; repeat for more.",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Open a page on this machine, in the browser: describe a file, ask, approve, release, read.
+    """Open the studio, a page in the browser for all steps.
 
-    Before a release no record is read. Nobody else reaches the page: it listens on
-    this machine alone, and opens for whoever has the link that is printed, once.
-    Ctrl-C ends it; a release that is being made is finished first.
+    confide reads no record before a release. The page is reachable from this machine
+    only, by a link that works once. Ctrl-C ends it, after a running release.
 
-    Tables of SQLite and DuckDB files in the folder are records like files; those of a
-    database on a server are, where a variable holds its address:
-
-    CLINIC=postgresql://user@host/clinic confide studio survey/ --database CLINIC
+    Tables of SQLite and DuckDB files in the folder count as files of records. For a
+    database on a server, give --database VARIABLE with its address.
 
     Example:
 

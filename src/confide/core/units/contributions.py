@@ -1,4 +1,5 @@
-"""How many rows the units of a release have: a noisy histogram that each plan with an enforced unit pays with 1 % of its mu^2.
+"""How many rows the units of a release have: a noisy histogram that each plan with an enforced unit pays with 1% of its
+cost.
 
 Guarantee: mu-GDP, native in the plan. Sensitivity: a unit lies in one cell, so that adding or removing it moves one count by 1, and
 replacing it moves two: sqrt(2). It says how many units there are and how many of their rows count; it widens no interval. Methods with a
@@ -80,7 +81,7 @@ def with_contributions(plan: Plan) -> Plan:
         return plan  # it counts units itself
     if NAME in plan.statistics:
         raise PlanError(
-            f"a statistic of {plan.method.name!r} is named {NAME!r}, as a column of the table is, and so is the histogram of units' rows "
+            f"a statistic of {plan.method.name!r} is named {NAME!r}, like a column of the table. So is the histogram of units' rows "
             "that each plan with an enforced unit pays for; rename the column in the data and the schema"
         )
     if cost.amount > Fraction(level.mu) ** 2 * (1 - UNIT_SHARE):
@@ -110,9 +111,9 @@ def counted_once(plans: Mapping[str, Plan]) -> dict[str, Plan]:
 class Counted:
     """What a noisy histogram says: the number of units, the share of them with more than k rows, and the share of rows lost.
 
-    Each with the standard deviation of its noise. Cells that do not stand above their noise count as empty in the shares of rows.
-    lost_range: the share of rows lost if each unit had the fewest rows of its cell, and the most; above_range: the share of units with more
-    than k, in the same way.
+    Each with the standard deviation of its noise. Cells that do not exceed their noise count as empty in the shares
+    of rows. `lost_range`: the share of rows lost if each unit had the fewest rows of its cell, and the most.
+    `above_range`: the share of units with more than k, in the same way.
     """
 
     units: float
@@ -126,7 +127,7 @@ class Counted:
 
     @classmethod
     def of(cls, counts: NDArray[np.float64], sd: float, k: int) -> Counted:
-        """counts: noisy units by cell; sd: of the noise of each."""
+        """counts: noisy units by cell; `sd`: of the noise of each."""
         units = max(float(counts.sum()), 1.0)
         more = k < _ROWS
         above = min(max(float(counts[more].sum()) / units, 0.0), 1.0)
@@ -144,14 +145,16 @@ class Counted:
 
     @property
     def truncated(self) -> bool:
-        """Whether more than 5 % of the rows are beyond what units may count, beyond the noise."""
+        """Whether more than 5% of the rows are beyond what units may count, beyond the noise."""
         return self.lost - _ONE_SIDED * self.lost_sd > _NOTICEABLE
 
     def words(
         self, k: int, *, weighted: bool = False, whole: bool = False, per: str | None = None, every: bool = False
     ) -> str:
-        """In one line, for a head; ± is at 95 %. weighted: all rows count, those of units with more than k by weight; whole: units do,
-        whatever rows they have; per: they count once in each level of this column, in at most k; every: which are all levels there are."""
+        """In one line, for a head; ± is at 95%. `weighted`: all rows count, those of units with more than k by weight.
+        `whole`: units do, whatever rows they have. `per`: they count once in each level of this column, in at most k.
+        `every`: which are all levels there are.
+        """
         rows = f"{k} row" if k == 1 else f"{k} rows"
         units, noise = f"{self.units:,.0f} ± {_HALF * self.units_sd:,.0f}", f"± {_HALF * self.above_sd:.0%}"
         least, most = (f"{share:.0%}" for share in self.above_range)
@@ -167,8 +170,8 @@ class Counted:
             share = f"all rows count by weight, together as {_between(1 - high, 1 - low)} of them would"
         return (
             f"{units}; {above} more than {rows}; "
-            f"{share} (noise ± {_HALF * self.lost_sd:.1%}; units with many rows are seen from some "
-            f"{_ABOVE * self.units_sd / sqrt(CELLS):,.0f} on)"
+            f"{share} (noise ± {_HALF * self.lost_sd:.1%}; the smallest number of units with many rows that exceeds the noise is about "
+            f"{_ABOVE * self.units_sd / sqrt(CELLS):,.0f})"
         )
 
 
@@ -178,10 +181,11 @@ def _between(low: float, high: float) -> str:
 
 @dataclass(frozen=True)
 class Independent:
-    """What intervals count as independent where several rows of a unit count: so many equal units, and what is said of them.
+    """What intervals count as independent where several rows of a unit count: the number of equal units, and the words
+    for them.
 
-    units: U* = (sum of the units' weights)^2/(sum of their squares), the second raised by its noise, from the histogram of contributions;
-    where there is none, the records over the most rows of a unit, which is less.
+    `units`: U* = (sum of the units' weights)^2/(sum of their squares), the second raised by its noise, from the
+    histogram of contributions. Where there is none, the records over the most rows of a unit, which is less.
     """
 
     units: float
@@ -189,7 +193,7 @@ class Independent:
 
     @classmethod
     def of(cls, release: Release, records: float) -> Independent | None:
-        """Of a release with an enforced unit, or clusters, and its noisy count of records (the units' weights); None without any."""
+        """Of a release with an enforced unit, or clusters, and its DP number of records (the units' weights); None without any."""
         schema, cluster = release.plan.schema, release.plan.schema.get("cluster")
         if cluster is not None:
             return cls(float(cluster["count"] or max(records, 1.0) / float.fromhex(cluster["size"])))
@@ -208,7 +212,7 @@ class Independent:
 
 
 def effective_units(counts: NDArray[np.float64], sd: float, k: int) -> float:
-    """U*, from noisy units by cell; sd: of the noise of each.
+    """U*, from noisy units by cell; `sd`: of the noise of each.
 
     >>> round(effective_units(np.array([90.0, *[0.0] * 6, 10.0, *[0.0] * 9]), 0.0, 100), 1)
     11.9
@@ -249,7 +253,7 @@ def _with_units(result: _Result, release: Release) -> _Result:
         independent = Independent.of(release, float(count.decode()[0]))
         assert independent is not None
         flags = (*flags, "few_independent_units") if independent.units < _FEW_UNITS else flags
-        told = "public" if schema["cluster"]["count"] else "from the noisy count and the stated size"
+        told = "public" if schema["cluster"]["count"] else "from the DP number of units and the stated size"
         facts = ((f"Clusters ({schema['cluster']['column']})", f"{independent.units:,.0f} ({told})"),)
     if found is not None:
         k = int(schema["rows_per_unit"])

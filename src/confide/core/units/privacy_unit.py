@@ -4,24 +4,27 @@ States of one part for each whole number that was met, such as the number of a c
 
 All rows of a unit by weight: sums in which each of a unit's m usable rows counts min(1, k/m).
 
-Guarantee: that of the statistic with sensitivity k times its own, as for at most k rows of a unit, and the rounding. Rows of units of one m
-are summed apart, in the statistic's own exact integers G_m; what is drawn is G_0 + sum over m of k G_m/m (G_0: units of at most k rows),
-each term cut off at 2^-64 steps, and the whole rounded to a multiple of the grain. The weights of one unit are k/m, m of them, or 1, at
-most k of them: k in all at most. So adding or removing a unit moves the sum by at most k B. Replacing it by another, with another number
-of rows too, moves it by at most k B': pad both with zero rows to the weight k and pair their weights in any way. Rounding moves each number
-by at most half a grain on either side, and the terms of two m by 2^-64 each: sqrt(numbers) grains and a little, for which twice that is
-charged. Where no unit has more than k rows these are the integers of the statistic itself.
+Guarantee: that of the statistic with sensitivity k times its own, as for at most k rows of a unit, and the rounding.
+Rows of units of one m are summed apart, in the statistic's own exact integers G_m. What is drawn is G_0 + sum over m
+of k G_m/m (G_0: units of at most k rows). Each term is cut off at 2^-64 steps, and the whole is rounded to a multiple
+of the grain. The weights of one unit are k/m, m of them, or 1, at most k of them: k in all at most. So adding or
+removing a unit moves the sum by at most k B; replacing it by another, with another number of rows too, moves it by at
+most k B'. To see it, pad both with zero rows to the weight k and pair their weights in any way. Rounding moves each
+number by at most half a grain on either side, and the terms of two m by 2^-64 each. That is sqrt(numbers) grains and
+a little, for which twice that is charged. Where no unit has more than k rows these are the integers of the statistic
+itself.
 
 m counts the rows that the statistic can use: complete in its columns, in the subgroup (`where`). A unit's weights follow from its own rows
 alone; m never leaves. Source: derived here; the estimand weighs each row by min(k, m)/m, as draws of k rows of each unit do on average.
 
 How far one unit moves a statistic: k rows' worth, or where it counts once in each level of a column and these lie apart, sqrt(k).
 
-A unit that counts once in each year, in at most k years, has k rows of different years. Where numbers of different years are different
-numbers of the statistic (`separates`, of the map), what a unit adds in two years is orthogonal: it moves the statistic by at most sqrt(k) B
-when it comes or goes, B the bound of one row. Replaced by another it moves each of up to 2k years by at most B, or k years by at most B',
-that of one row replaced: sqrt(k) max(B', sqrt(2) B). Elsewhere the bound is k B and k B', as for any k rows (`core.allowance`). Under
-Laplace noise nothing is won, for absolute values add up. Source: derived here.
+A unit that counts once in each year, in at most k years, has k rows of different years. Where numbers of different
+years are different numbers of the statistic (`separates`, of the map), what a unit adds in two years is orthogonal.
+It moves the statistic by at most sqrt(k) B when it comes or goes, B the bound of one row. If it is replaced by
+another, it moves each of up to 2k years by at most B, or k years by at most B', that of one row replaced: sqrt(k)
+max(B', sqrt(2) B). Elsewhere the bound is k B and k B', as for any k rows (`core.allowance`). Under Laplace noise
+nothing is won, for absolute values add up. Source: derived here.
 """
 
 from __future__ import annotations
@@ -91,8 +94,9 @@ def by_units(statistic: Any) -> str | None:
 def resolved(privacy: Guarantee, relation: str, schema: Any, who: str, *, per: bool = False) -> Guarantee:
     """A request with its relation and unit set; `PrivacyError` when it names a unit that the schema does not enforce, or local trust.
 
-    With several rows per unit the number of rows is not public where that of units is, so that nothing is released under substitute, but
-    by methods that never use it. per: whether this is one, for units that count once in each level of a column.
+    With several rows per unit the number of rows is not public where the number of units is. So only methods that
+    never use it release anything under substitution. `per`: whether this is one, for units that count once in each
+    level of a column.
     """
     whose = protected(schema)
     if privacy.unit not in ("record", whose):
@@ -115,9 +119,10 @@ def resolved(privacy: Guarantee, relation: str, schema: Any, who: str, *, per: b
 def as_record(guarantees: tuple[Guarantee, ...], charge_as: object, schema: Mapping[str, Any]) -> Guarantee:
     """What the statement of an enforced unit says of one record: GDP(2 mu) under add-remove.
 
-    A record that is there or not changes one unit: it is a unit replaced by another, that is one removed and one added, and two steps of
-    mu make 2 mu (Dong, Roth, Su 2022, Theorem 2.14). Under substitute a record may also change its id, and with it the public number of
-    ids, so that nothing follows. schema: a plan's. Raises `PrivacyError` where it does not apply.
+    A record that is there or not changes one unit. It is a unit replaced by another, that is one removed and one
+    added. Two steps of mu make 2 mu (Dong, Roth, Su 2022, Theorem 2.14). Under substitution a record may also change
+    its id, and with it the public number of ids, so that nothing follows. `schema`: a plan's. Raises `PrivacyError`
+    where it does not apply.
     """
     native = guarantees[0]
     if charge_as != "record":
@@ -154,8 +159,9 @@ def check_rows(method: Any, schema: Any) -> None:
     surveyed = method.designs
     if design is not None and not surveyed and method.intervals != "no interval":
         raise PlanError(
-            f"intervals of {method.name} take records as drawn alike and one by one, and the schema has a design ({design.words}); ask for "
-            "counts, shares, means, totals, ratios, a line or odds, or take design out of the schema if the population does not matter"
+            f"intervals of {method.name} assume records that are drawn independently, and the schema has a design ({design.words}). "
+            "Ask for counts, shares, means, totals, ratios, linear or logistic regression, or take design out of the schema for exactly "
+            "these records"
         )
     if not isinstance(unit, Unit) and cluster is None:
         return
@@ -167,7 +173,7 @@ def check_rows(method: Any, schema: Any) -> None:
     alone = method.intervals != "no interval" and not (method.unit_meat and method.rules(schema) == method.units)
     if cluster is not None and alone and not surveyed:
         raise PlanError(
-            f"intervals of {method.name} take {protected(schema)}s as independent, and those of one {cluster.column} are alike; take "
+            f"intervals of {method.name} assume independent {protected(schema)}s, and those of one {cluster.column} are alike. Take "
             "cluster out of the schema if that does not matter, or ask a method that counts clusters, such as cf.regression.LeastSquares"
         )
     if not isinstance(unit, Unit):
@@ -175,8 +181,8 @@ def check_rows(method: Any, schema: Any) -> None:
     if unit.per is not None:
         if not method.per_level and method.intervals != "no interval":
             raise PlanError(
-                f"intervals of {method.name} take rows as independent, and those of one {unit.column} in several levels of {unit.per} are "
-                f"not; write unit=cf.Unit({unit.column!r}), where each counts once, or ask a table crossed with {unit.per}, such as "
+                f"intervals of {method.name} assume independent rows, and those of one {unit.column} in several levels of {unit.per} are "
+                f"not. Write unit=cf.Unit({unit.column!r}), where each counts once, or ask a table crossed with {unit.per}, such as "
                 f'cf.tables.counts("{unit.per} * ...")'
             )
         return
@@ -213,7 +219,9 @@ def unit_words(schema: Mapping[str, Any], rule: str | None = None, *, whole: boo
 
 
 def counted_words(schema: Mapping[str, Any], rule: str | None = None, *, whole: bool = False) -> str:
-    """How each unit counts in what is estimated, to be added to its name: no row counts as itself any more. Arguments as `unit_words`."""
+    """How each unit counts in the estimand, to be added to its name, because a row no longer counts as itself. Arguments
+    as `unit_words`.
+    """
     unit = schema["unit"]
     if not isinstance(unit, Mapping):
         return ""
@@ -225,7 +233,8 @@ def counted_words(schema: Mapping[str, Any], rule: str | None = None, *, whole: 
 
 
 def kept_words(schema: Mapping[str, Any], rule: str | None = None, *, whole: bool = False) -> str:
-    """Which rows of a unit are counted where the others are left out; nothing where all of them count. Arguments as `unit_words`.
+    """Which rows of a unit count where the others are truncated; nothing where all of them count. Arguments as
+    `unit_words`.
 
     >>> kept_words({"unit": {"column": "household", "rows": 1, "rule": None}, "rows_per_unit": 1})
     'one row of each household, chosen at random'
@@ -244,7 +253,7 @@ def _once_in_each(unit: Mapping[str, Any], groups: int) -> str:
 
 
 def independent_words(schema: Any) -> str:
-    """What intervals take as independent: records, or the units of an enforced one, whose rows may hang together in any way."""
+    """What intervals treat as independent: records, or enforced units, whose rows may depend on each other in any way."""
     if schema.cluster is not None:
         own = schema.cluster
         return (
@@ -252,7 +261,7 @@ def independent_words(schema: Any) -> str:
             "sums of larger or closer ones are cut by is made up for)"
         )
     if isinstance(schema.unit, Unit):
-        return f"independent units of {schema.unit.column}, whose rows may hang together in any way"
+        return f"independent units of {schema.unit.column}, whose rows may depend on each other in any way"
     return "independent records"
 
 
@@ -312,7 +321,7 @@ def of_rows(codes: Codes, chosen: NDArray[np.bool_], place: int) -> Codes:
 
 @dataclass(frozen=True)
 class _WeightedRows(MapOver):
-    """A record map with the row of codes that says where units begin; of one record by itself it is the map."""
+    """A record map with the row of codes that says where units begin; for a single record it is the map."""
 
     map: RecordMap
 
@@ -412,7 +421,7 @@ def per_of(schema: Any) -> str | None:
 def rows_moved(statistic: Any, rows: int) -> int:
     """How many rows' worth one unit moves a statistic by: 1 where its map is of units, `rows` for any sum over records.
 
-    A statistic that is told where units begin, and sums their rows one by one all the same, says so: `by_rows`.
+    A statistic that is told where units begin, and sums their rows individually all the same, says so: `by_rows`.
     """
     if statistic.by_unit:
         return 1
@@ -423,7 +432,7 @@ def rows_moved(statistic: Any, rows: int) -> int:
 
 
 def separates(statistic: Any, per: str | None) -> bool:
-    """Whether rows that differ in a column lie in numbers of their own; what stands around a statistic changes nothing of that."""
+    """Whether rows that differ in a column lie in separate numbers; what wraps a statistic does not change that."""
     own = statistic
     while isinstance(own, StatisticOver):
         own = own.statistic

@@ -1,12 +1,13 @@
 """Subgroups: a statistic of those records alone that a public condition names.
 
-Guarantee: that of the statistic. A record outside counts as none, so that neighbours under add-remove stay neighbours or become
-equal. Under substitute a record may also enter or leave the subgroup: `Subset` then states the larger of the two sensitivities, and a
-plan in which that is not enough (a method whose number of records is public, an opaque release) is refused. The size of a subgroup is
-private under both relations.
+Guarantee: that of the statistic. A record outside counts as none, so that neighbors under add-remove stay neighbors
+or become equal. Under substitution a record may also enter or leave the subgroup. `Subset` then states the larger of
+the two sensitivities. A plan for which that is not enough (a method whose number of records is public, an opaque
+release) is refused. The size of a subgroup is private under both relations.
 
-It stands here, below the room of the record maps, because plans are made here: whichever method made the plan, and whatever statistics its
-draw puts together between the rounds, all of them are read through the condition (`confide.core.meter.within`).
+It stands here, below the room of the record maps, because plans are made here. For every method, and whatever
+statistics its draw puts together between the rounds, records are read through the condition
+(`confide.core.meter.within`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _WITHOUT = {
     "fixed_n": "has a public number of records",
     "positions": "reads records by their position",
-    "stream": "reads records one by one",
+    "stream": "reads records individually",
 }
 
 
@@ -96,11 +97,12 @@ class _State:
 
 @dataclass(frozen=True)
 class Subset(StatisticOver):
-    """A statistic over the records of a subgroup. Sensitivities: under substitute a record may also enter or leave.
+    """A statistic over the records of a subgroup. Sensitivities: under substitution a record may also enter or leave.
 
-    The others are added up too, in a state that nobody reads, so that a subgroup without records takes about as long as one that has all
-    of them. A batch with records of both kinds is added up in two parts and takes longer (counts: up to twice as long): who can time a pass
-    learns something of how the subgroup is spread over the batches, which no guarantee here covers.
+    The others are added up too, in a state that nobody reads, so that a subgroup without records takes about as long
+    as one that has all of them. A batch with records of both kinds is added up in two parts and takes longer (counts:
+    up to twice as long). Anyone who can time a pass learns something about how the subgroup is spread over the
+    batches. No guarantee here covers that.
     """
 
     statistic: Statistic
@@ -172,7 +174,7 @@ def check_subgroup(method: Any) -> None:
 
 
 def _covered(leaf: Any, statistics: Mapping[str, Statistic], schema: Any) -> bool:
-    """Whether a spend's sensitivity also covers a record that enters or leaves."""
+    """Whether a budget item's sensitivity also covers a record that enters or leaves."""
     if not isinstance(leaf, BudgetItem) or leaf.law not in ADDITIVE or leaf.name not in statistics:
         return False
     own, rows = statistics[leaf.name], schema.rows_per_unit

@@ -1,4 +1,4 @@
-"""Several releases together: in closed form as far as it goes, then as privacy losses on a public grid.
+"""Several releases together: in closed form where there is one, then as privacy losses on a public grid.
 
 A profile whose values are expensive, from a few hundred of them.
 """

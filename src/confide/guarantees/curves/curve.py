@@ -1,8 +1,9 @@
 """A trade-off function and everything that follows from it by duality, symmetry and search.
 
-For neighbours with output laws P and Q, f(alpha) is the smallest type II error of any test of P against Q whose type I error is at
-most alpha (Dong, Roth, Su 2022). It is convex and falls from at most 1 to 0. All curves here are symmetric: what holds for (P, Q)
-holds for (Q, P). The privacy profile delta(epsilon) is the other face of the same object:
+Neighbors have output distributions P and Q. The trade-off function f(alpha) is the smallest type II error of any test
+of P against Q whose type I error is at most alpha (Dong, Roth, Su 2022). It is convex and falls from at most 1 to 0.
+All curves here are symmetric: what holds for (P, Q) holds for (Q, P). The privacy profile delta(epsilon) is the other
+face of the same object:
 
     delta(epsilon) = sup over alpha of 1 - f(alpha) - e^epsilon alpha
     f(alpha)       = sup over epsilon of 1 - delta(epsilon) - e^epsilon alpha
@@ -10,13 +11,13 @@ holds for (Q, P). The privacy profile delta(epsilon) is the other face of the sa
 
 Every number is on the safe side: delta and epsilon are rounded up, f down.
 
-The smallest Gaussian curve below a trade-off function: what a ledger in (mu^2, delta) is charged.
+The smallest Gaussian curve below a trade-off function: what a ledger in Gaussian DP is charged.
 
-T >= G_mu - leak exactly when delta_T(e) - leak <= delta(e; mu) for every e >= 0 (and then for every real e, as both are symmetric). In
-x = exp(e) both sides are convex: between two points the left side is below its chord, the right side above any of its
-tangents, and d delta(e; mu)/dx = -Phi(-e/mu - mu/2). A chord below a tangent at both ends proves the whole interval; an interval that
-this does not prove is halved. So the proof covers every e although it looks at few, and the chord of values that were
-rounded up is still above the truth.
+T >= G_mu - leak exactly when delta_T(e) - leak <= delta(e; mu) for every e >= 0 (and then for every real e, as both
+are symmetric). In x = exp(e) both sides are convex. Between two points the left side is below its chord, the right
+side above any of its tangents, and d delta(e; mu)/dx = -Phi(-e/mu - mu/2). A chord below a tangent at both ends
+proves the whole interval; an interval that this does not prove is halved. So the proof covers every e although it
+looks at few, and the chord of values that were rounded up is still above the truth.
 
 Pictures of guarantees.
 """
@@ -68,7 +69,7 @@ def least_mu(excess: Callable[[float], float], top: float) -> float:
         return 0.0
     if at(0.0) >= 1:
         raise NoConversion(
-            "there is no conversion to GDP: neighbours are told apart with a probability that is 1 to eleven digits; "
+            "there is no conversion to GDP: neighbors are told apart with a probability that is 1 to eleven digits; "
             "ask for a smaller epsilon"
         )
     least = 0.0
@@ -131,10 +132,33 @@ class Drawable(Protocol):
 
 
 def plot_curves(curves: Mapping[str, Drawable], *, kind: str = "tradeoff", ax: Axes | None = None) -> Any:
-    """Draw several curves in one picture and return the matplotlib figure.
+    """Draw several curves in one picture.
 
-    curves: label -> curve; kind: "tradeoff", missed detections against false alarms, or "profile", delta against epsilon on a
-    logarithmic axis. Raises `PrivacyError` for another kind or no curve.
+    Parameters
+    ----------
+    curves : mapping of str to Curve
+        Curves by their labels.
+    kind : {"tradeoff", "profile"}, default "tradeoff"
+        Missed detections against false alarms, or delta against epsilon on a
+        logarithmic axis.
+    ax : matplotlib Axes, optional
+        Where to draw. Left out: a new figure.
+
+    Returns
+    -------
+    matplotlib Figure
+        The figure.
+
+    Raises
+    ------
+    PrivacyError
+        There is no curve, or the kind is another one.
+
+    Examples
+    --------
+    >>> from confide.guarantees import gaussian, laplace, plot_curves
+    >>> plot_curves({"Gaussian": gaussian(1.0), "Laplace": laplace(1.0)}).axes[0].get_xlabel()
+    'false alarms (type I error)'
     """
     if kind not in ("tradeoff", "profile"):
         raise PrivacyError(
@@ -168,7 +192,7 @@ def _look(place: int) -> dict[str, Any]:
 
 def _tradeoff(ax: Axes, curves: Mapping[str, Drawable]) -> None:
     alphas = np.sort(np.concatenate([np.linspace(0, 1, _POINTS), np.geomspace(1e-4, 0.02, 20)]))
-    ax.plot([0, 1], [1, 0], color="0.6", linewidth=1.0, linestyle=(0, (1, 2)), label="nothing can be learnt")
+    ax.plot([0, 1], [1, 0], color="0.6", linewidth=1.0, linestyle=(0, (1, 2)), label="nothing can be learned")
     for place, (label, curve) in enumerate(curves.items()):
         ax.plot(alphas, curve.f(alphas), label=label, **_look(place))
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
@@ -197,8 +221,16 @@ _GOLDEN = (5**0.5 - 1) / 2
 class Curve(ABC):
     """A symmetric trade-off function: frozen, comparable, hashable.
 
-    A subclass gives `_profile` (delta at epsilons of at least 0, rounded up) and `_data` (its numbers, for files); where it knows
-    more, it overrides `_beta`, `_merged` or `gdp`.
+    A subclass gives `_profile` (delta at epsilons of at least 0, rounded up)
+    and `_data` (its numbers, for files). Where it knows more, it overrides
+    `_beta`, `_merged` or `gdp`.
+
+    Examples
+    --------
+    >>> from confide.guarantees import gaussian
+    >>> curve = gaussian(1.0)
+    >>> round(curve.f(0.05), 4), round(curve.delta(1.0), 4)
+    (0.7405, 0.1269)
     """
 
     #: `composed.composed`, which knows the kinds of curves and enters itself here.
@@ -214,8 +246,11 @@ class Curve(ABC):
 
     @property
     def mass_at_infinity(self) -> float:
-        """What delta never falls below, 1 - f(0): the probability that an output gives a neighbour away for certain.
+        """What delta never falls below, 1 - f(0): the probability that an output
+        gives a neighbor away with certainty.
 
+        Examples
+        --------
         >>> from confide.guarantees.curves import approx_dp, gaussian
         >>> approx_dp(1.0, 0.01).mass_at_infinity, gaussian(1.0).mass_at_infinity
         (0.01, 0.0)
@@ -228,10 +263,25 @@ class Curve(ABC):
         return False
 
     def delta(self, epsilon: ArrayLike) -> Any:
-        """The privacy profile at any real epsilon, one number or an array of them; rounded up.
+        """Give the privacy profile at any real epsilon, rounded up.
 
-        Raises `PrivacyError` for NaN and infinity.
+        Parameters
+        ----------
+        epsilon : float or array of float
+            Finite numbers.
 
+        Returns
+        -------
+        float or array of float
+            Delta at each epsilon.
+
+        Raises
+        ------
+        PrivacyError
+            An epsilon is NaN or infinite.
+
+        Examples
+        --------
         >>> from confide.guarantees.curves import laplace
         >>> round(laplace(1.0).delta(0.0), 6), laplace(1.0).delta(1.0)
         (0.393469, 0.0)
@@ -247,10 +297,25 @@ class Curve(ABC):
         return float(result) if result.ndim == 0 else result
 
     def f(self, alpha: ArrayLike) -> Any:
-        """The trade-off function: the least type II error at type I error `alpha` in [0, 1]; one number or an array.
+        """Give the least type II error at a type I error, rounded down.
 
-        Rounded down. Raises `PrivacyError` outside [0, 1].
+        Parameters
+        ----------
+        alpha : float or array of float
+            Type I error, from 0 to 1.
 
+        Returns
+        -------
+        float or array of float
+            The trade-off function at each alpha.
+
+        Raises
+        ------
+        PrivacyError
+            An alpha is outside [0, 1].
+
+        Examples
+        --------
         >>> from confide.guarantees.curves import laplace
         >>> laplace(1.0).f(1.0), round(laplace(1.0).f(0.5), 6)
         (0.0, 0.18394)
@@ -294,10 +359,25 @@ class Curve(ABC):
         return max(*found, 0.0)
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon of at least 0 with delta(epsilon) <= delta, rounded up; infinity where there is none.
+        """Give the smallest epsilon of at least 0 at a delta, rounded up.
 
-        delta: from 0 to 1. Raises `PrivacyError` otherwise.
+        Parameters
+        ----------
+        delta : float
+            From 0 to 1.
 
+        Returns
+        -------
+        float
+            Epsilon; infinity where there is none.
+
+        Raises
+        ------
+        PrivacyError
+            `delta` is outside [0, 1].
+
+        Examples
+        --------
         >>> from confide.guarantees.curves import laplace, symmetric_laplace
         >>> laplace(1.0).epsilon(0.0), symmetric_laplace(3, 0.5).epsilon(0.0)
         (1.0, inf)
@@ -325,10 +405,28 @@ class Curve(ABC):
         return high
 
     def gdp(self, delta: float = 0.0) -> float:
-        """The smallest mu, rounded up by at most 1e-4 of itself, with delta(epsilon) <= delta_mu(epsilon) + delta for every epsilon.
+        """Give the smallest mu of a Gaussian curve that covers this one.
 
-        It is what a ledger in (mu^2, delta) is charged. Raises `NoConversion` where no mu exists, with what to use instead.
+        delta(epsilon) <= delta_mu(epsilon) + delta for every epsilon. It is
+        what a ledger in Gaussian DP is charged.
 
+        Parameters
+        ----------
+        delta : float, default 0
+            Additive part, at least 0 and below 1.
+
+        Returns
+        -------
+        float
+            mu, rounded up by at most 1e-4 of itself.
+
+        Raises
+        ------
+        NoConversion
+            No mu exists; the message says what to use instead.
+
+        Examples
+        --------
         >>> from confide.guarantees.curves import symmetric_laplace
         >>> round(symmetric_laplace(3, 0.5).gdp(1e-4), 1)
         1.0
@@ -340,7 +438,7 @@ class Curve(ABC):
         if leak < infinite or (leak == infinite and not self.light_tail):
             hint = f"above {infinite:g}" if leak <= infinite else f"of at least {infinite:g}"
             raise NoConversion(
-                f"there is no conversion {self!r} -> GDP with delta = {leak:g}: its tail is heavier than that of any Gaussian; "
+                f"there is no conversion {self!r} -> GDP with delta = {leak:g}. Its tail is heavier than that of any Gaussian; "
                 f"choose a delta {hint}, as in gdp({max(2 * infinite, 1e-6):g}), or state the curve itself, TradeOff(curve)"
             )
         return self._gdp(leak)
@@ -352,8 +450,20 @@ class Curve(ABC):
         return least_mu(lambda epsilon: float(self.delta(epsilon)) - leak, top)
 
     def compose(self, other: Curve) -> Curve:
-        """The curve of this release and another one together; in closed form where there is one, else numerically.
+        """Compose with another release, in closed form where there is one.
 
+        Parameters
+        ----------
+        other : Curve
+            Curve of the other release.
+
+        Returns
+        -------
+        Curve
+            Curve of both together.
+
+        Examples
+        --------
         >>> from confide.guarantees.curves import gaussian
         >>> gaussian(3.0).compose(gaussian(4.0))
         gaussian(5.0)
@@ -365,8 +475,20 @@ class Curve(ABC):
         return Curve._composed(((self, 1), (other, 1)))
 
     def power(self, k: int) -> Curve:
-        """The curve of k such releases together.
+        """Compose k releases of this kind.
 
+        Parameters
+        ----------
+        k : int
+            Number of releases, at least 1.
+
+        Returns
+        -------
+        Curve
+            Curve of all together.
+
+        Examples
+        --------
         >>> from confide.guarantees.curves import gaussian
         >>> gaussian(0.5).power(16)
         gaussian(2.0)
@@ -386,8 +508,15 @@ class Curve(ABC):
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """The curve as JSON that `curve_from_dict` reads back to the bit.
+        """Give the curve as JSON that `curve_from_dict` reads back to the bit.
 
+        Returns
+        -------
+        dict
+            Its kind under "curve", its numbers as `float.hex` texts.
+
+        Examples
+        --------
         >>> from confide.guarantees.curves import curve_from_dict, laplace
         >>> curve_from_dict(laplace(0.1).to_dict())
         laplace(0.1)
@@ -395,8 +524,18 @@ class Curve(ABC):
         return self._data()
 
     def plot(self, ax: Axes | None = None, *, kind: str = "tradeoff") -> Any:
-        """Draw the curve; kind "tradeoff" (missed detections against false alarms) or "profile" (delta against epsilon).
+        """Draw the curve.
 
-        Returns the matplotlib figure.
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw. Left out: a new figure.
+        kind : {"tradeoff", "profile"}, default "tradeoff"
+            Missed detections against false alarms, or delta against epsilon.
+
+        Returns
+        -------
+        matplotlib Figure
+            The figure.
         """
         return plot_curves({repr(self): self}, kind=kind, ax=ax)

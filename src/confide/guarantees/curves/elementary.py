@@ -1,4 +1,4 @@
-"""Curves in closed form: no leak at all, Gaussian, Laplace, randomised response, and what is built over another curve.
+"""Curves in closed form: no leak at all, Gaussian, Laplace, randomized response, and what is built over another curve.
 
 The privacy curve that zero-concentrated differential privacy proves, at its best order.
 
@@ -6,8 +6,8 @@ rho-zCDP bounds the Renyi divergence of each order a > 1 by a rho, hence (Canonn
 
     delta <= exp((a - 1)(a rho - epsilon)) / (a - 1) * (1 - 1/a)^a        for every a > 1
 
-With t = a - 1 the logarithm is t((1 + t) rho - epsilon) - log(1 + t) - t log(1 + 1/t), which is convex in t; the best
-order is the root of an increasing function, so every order that the bisection stops at is a valid bound and the best
+With t = a - 1 the logarithm is t((1 + t) rho - epsilon) - log(1 + t) - t log(1 + 1/t), which is convex in t. The best
+order is the root of an increasing function. So every order that the bisection stops at is a valid bound and the best
 to the last bit.
 """
 
@@ -206,8 +206,8 @@ class RandomisedResponse(Curve):
 class ZeroInflated(Curve):
     """A release that gives the record away with probability zeta, and is `base` otherwise.
 
-    The two cases are told apart by the output, hence delta(e) = 1 - (1 - zeta)(1 - delta_base(e)) and f(alpha) =
-    (1 - zeta) f_base(alpha / (1 - zeta)), 0 beyond. (epsilon, delta) is randomised response with zeta = delta.
+    The two cases are told apart by the output, hence delta(e) = 1 - (1 - zeta)(1 - delta_base(e)) and f(alpha) = (1 -
+    zeta) f_base(alpha / (1 - zeta)), 0 beyond. The pair (epsilon, delta) is randomized response with zeta = delta.
     """
 
     zeta: float
@@ -262,8 +262,9 @@ class Relaxed(Curve):
 
     In both orders: f(alpha) is the larger of f_base(alpha) - slack and its mirror image f_base(alpha + slack).
 
-    Two of them compose to the composed bases with both slacks: the hockey-stick divergence of the second release, conditional on the
-    first, is at most its base's plus its slack, and integrating in either order adds the other (the argument of `docs/ledger.md`).
+    Two of them compose to the composed bases with both slacks. The hockey-stick divergence of the second release,
+    conditional on the first, is at most its base's plus its slack. Integrating in either order adds the other (the
+    argument of `docs/ledger.md`).
     """
 
     base: Curve

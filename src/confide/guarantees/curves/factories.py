@@ -1,6 +1,6 @@
 """Curves by name and from files; every number is checked here.
 
-Symmetric Laplace noise on rows: its levels side by side, and the largest shift that meets an (epsilon, delta).
+For symmetric Laplace noise on rows: its levels, and the largest shift that meets an epsilon and a delta.
 """
 
 from __future__ import annotations
@@ -32,8 +32,25 @@ _LEAST_SHIFT, _MOST_SHIFT = 1e-12, 1e8
 
 
 def gaussian(mu: float) -> Curve:
-    """The curve of N(0, 1) against N(mu, 1), mu above 0: that of the Gaussian mechanism at sensitivity / sigma = mu.
+    """Trade-off curve of the Gaussian mechanism: N(0, 1) against N(mu, 1).
 
+    Parameters
+    ----------
+    mu : float
+        Sensitivity over the SD of the noise, above 0.
+
+    Returns
+    -------
+    Curve
+        The curve.
+
+    Raises
+    ------
+    PrivacyError
+        `mu` is not a finite number above 0.
+
+    Examples
+    --------
     >>> round(gaussian(1.0).delta(1.0), 6)
     0.126937
     """
@@ -41,8 +58,25 @@ def gaussian(mu: float) -> Curve:
 
 
 def laplace(epsilon: float) -> Curve:
-    """The curve of the Laplace mechanism at sensitivity / scale = epsilon, above 0.
+    """Trade-off curve of the Laplace mechanism.
 
+    Parameters
+    ----------
+    epsilon : float
+        Sensitivity over the scale of the noise, above 0.
+
+    Returns
+    -------
+    Curve
+        The curve.
+
+    Raises
+    ------
+    PrivacyError
+        `epsilon` is not a finite number above 0.
+
+    Examples
+    --------
     >>> round(laplace(1.0).f(0.05), 6)
     0.864086
     """
@@ -50,8 +84,29 @@ def laplace(epsilon: float) -> Curve:
 
 
 def approx_dp(epsilon: float, delta: float = 0.0) -> Curve:
-    """The curve of (epsilon, delta)-privacy, epsilon above 0 and delta from 0: randomised response that leaks with probability delta.
+    """Trade-off curve of approximate differential privacy.
 
+    It is the curve of randomized response that leaks with probability delta.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy parameter, above 0.
+    delta : float, default 0
+        Additive part, at least 0 and below 1.
+
+    Returns
+    -------
+    Curve
+        The curve.
+
+    Raises
+    ------
+    PrivacyError
+        A parameter is outside its range.
+
+    Examples
+    --------
     >>> round(approx_dp(1.0, 0.01).f(0.05), 6)
     0.854086
     """
@@ -61,8 +116,17 @@ def approx_dp(epsilon: float, delta: float = 0.0) -> Curve:
 
 
 def perfect() -> Curve:
-    """The curve of an output that is independent of the records, f(alpha) = 1 - alpha; neutral in composition.
+    """Trade-off curve of an output that is independent of the records.
 
+    f(alpha) = 1 - alpha. It is neutral in composition.
+
+    Returns
+    -------
+    Curve
+        The curve.
+
+    Examples
+    --------
     >>> perfect().compose(gaussian(1.0))
     gaussian(1.0)
     """
@@ -70,10 +134,29 @@ def perfect() -> Curve:
 
 
 def symmetric_laplace(d: float, c: float) -> Curve:
-    """The curve of d-dimensional symmetric Laplace noise under a shift of c noise standard deviations; d may be `math.inf`.
+    """Trade-off curve of symmetric Laplace noise in d dimensions under a shift.
 
-    d: a whole number of at least 1, or infinity; c: from 1e-12 to 1e8. Exact for d up to 100, beyond that the limit, which is safe.
+    Exact for d up to 100; beyond that the limit, which is safe.
 
+    Parameters
+    ----------
+    d : int or float
+        Number of coordinates, at least 1, or `math.inf`.
+    c : float
+        Shift in standard deviations of the noise, from 1e-12 to 1e8.
+
+    Returns
+    -------
+    Curve
+        The curve.
+
+    Raises
+    ------
+    PrivacyError
+        A parameter is outside its range.
+
+    Examples
+    --------
     >>> round(symmetric_laplace(3, 0.5).delta(0.8), 5), round(symmetric_laplace(float("inf"), 0.5).delta(0.8), 6)
     (0.06775, 0.125282)
     """
@@ -92,8 +175,8 @@ def symmetric_laplace(d: float, c: float) -> Curve:
 def objective(mu: float, ratio: float, *, after: float = 0.0, replaced: bool = False) -> Curve:
     """The curve of objective perturbation of a logistic regression, sharp (`guarantees.objective_perturbation`).
 
-    mu: slope / sd of the tilt; ratio: curvature / ridge; both above 0. after: mu of Gaussian releases that follow it, at least 0.
-    replaced: neighbours differ by a replaced record, not by one more.
+    `mu`: slope over the SD of the tilt. `ratio`: curvature over ridge; both above 0. `after`: mu of Gaussian releases
+    that follow it, at least 0. `replaced`: neighbors differ by a replaced record, not by one more.
 
     >>> 0.8 < 1e6 * objective(1 / 4.25, 1 / 2.0).delta(1.0) < 1.0
     True
@@ -107,10 +190,27 @@ def objective(mu: float, ratio: float, *, after: float = 0.0, replaced: bool = F
 
 
 def zero_inflated(zeta: float, base: Curve) -> Curve:
-    """The curve of a release that leaves a record without noise with probability zeta, and is `base` otherwise.
+    """Trade-off curve of a release that sometimes leaves a record without noise.
 
-    zeta: at least 0 and below 1.
+    Parameters
+    ----------
+    zeta : float
+        Probability of no noise, at least 0 and below 1.
+    base : Curve
+        Curve of the release otherwise.
 
+    Returns
+    -------
+    Curve
+        The curve.
+
+    Raises
+    ------
+    PrivacyError
+        `zeta` is outside its range, or `base` is not a curve.
+
+    Examples
+    --------
     >>> zero_inflated(0.05, symmetric_laplace(6, 0.5)).mass_at_infinity
     0.05
     """
@@ -123,8 +223,25 @@ def zero_inflated(zeta: float, base: Curve) -> Curve:
 
 
 def curve_from_dict(data: Mapping[str, Any]) -> Curve:
-    """The curve that `to_dict` wrote, to the bit; `PrivacyError` on anything else.
+    """Read the curve that `to_dict` wrote, to the bit.
 
+    Parameters
+    ----------
+    data : mapping
+        What `to_dict` of a curve gave.
+
+    Returns
+    -------
+    Curve
+        The curve.
+
+    Raises
+    ------
+    PrivacyError
+        The mapping is anything else.
+
+    Examples
+    --------
     >>> curve_from_dict(gaussian(0.1).power(10).to_dict()) == gaussian(0.1).power(10)
     True
     """
@@ -134,7 +251,7 @@ def curve_from_dict(data: Mapping[str, Any]) -> Curve:
             return found
         raise ValueError
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise PrivacyError("this is no curve that to_dict wrote; write it with curve.to_dict()") from None
+        raise PrivacyError("this is not a curve that to_dict wrote; write it with curve.to_dict()") from None
 
 
 def _read(data: Mapping[str, Any]) -> Curve:
@@ -184,12 +301,36 @@ _MOST_EPSILON = 1e8
 def levels(
     widths: Iterable[float], scales: Iterable[float], *, zeta: float = 0.0, k: int | None = None
 ) -> dict[str, Curve]:
-    """What one noisy row promises when one attribute changes, any k of them, or the whole record.
+    """Curves of one noisy row when one attribute, any k, or the whole record changes.
 
-    widths: of the declared domain of each column; scales: noise standard deviation of each column, same length and units. With r_j =
-    widths[j] / scales[j] the shifts are the largest r_j, the root of the sum of the k largest squares, and of all squares. k left
-    out: no middle level. All columns share one noise radius, so every level has the full dimension.
+    With r_j = widths[j] / scales[j] the shifts are the largest r_j, the root of
+    the sum of the k largest squares, and the root of the sum of all squares.
+    All columns share one noise radius, so every level has the full dimension.
 
+    Parameters
+    ----------
+    widths : iterable of float
+        Width of the declared domain of each column.
+    scales : iterable of float
+        SD of the noise of each column, of the same length and in the same
+        units.
+    zeta : float, default 0
+        Probability that a row has no noise, at least 0 and below 1.
+    k : int, optional
+        Number of attributes of the middle level. Left out: no middle level.
+
+    Returns
+    -------
+    dict of str to Curve
+        The curves ``"attribute"``, ``"k attributes"`` and ``"record"``.
+
+    Raises
+    ------
+    PrivacyError
+        A parameter is outside its range, or the lengths differ.
+
+    Examples
+    --------
     >>> for name, curve in levels([2.0] * 3, [1.0] * 3, k=2).items():
     ...     print(name, curve)
     attribute symmetric_laplace(3, 2.0)
@@ -220,12 +361,34 @@ def levels(
 
 
 def calibrate_symmetric_laplace(epsilon: float, delta: float, d: float, *, zeta: float = 0.0) -> float:
-    """The largest shift c, in noise standard deviations, with which d-dimensional noise is (epsilon, delta)-private.
+    """Largest shift at which symmetric Laplace noise meets epsilon and delta.
 
-    The noise standard deviation of a column of width w is then w / c. zeta: the probability of no noise, below delta (or equal to it
-    for d = 1). Exact finite d; rounded down to 1e-7, so that what is stated for it meets the request.
-    Raises `PrivacyError` where no shift does.
+    The SD of the noise of a column of width w is then w / c, c the shift.
 
+    Parameters
+    ----------
+    epsilon : float
+        Epsilon to meet, above 0 and at most 1e8.
+    delta : float
+        Delta to meet, at least 0 and below 1.
+    d : int or float
+        Number of coordinates, at least 1, or `math.inf`.
+    zeta : float, default 0
+        Probability of no noise, below delta; for d = 1 it may equal delta.
+
+    Returns
+    -------
+    float
+        The shift in standard deviations of the noise. Exact for finite d and
+        rounded down to 1e-7, so that the statement for it meets the request.
+
+    Raises
+    ------
+    PrivacyError
+        No shift meets the request.
+
+    Examples
+    --------
     >>> round(calibrate_symmetric_laplace(0.8, 0.17, float("inf"), zeta=0.05), 5)
     0.50252
     """

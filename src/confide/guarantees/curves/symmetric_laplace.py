@@ -8,22 +8,23 @@ c / sqrt(W)), in closed form:
 
 In between the exact value is one integral over the radius (`radial.py`). The curves fall with d and with c, and for every d
 delta(0) = 1 - exp(-c / sqrt(2)). For d > 100 the limit is used, which is safe. From d = 3 on the tail is heavier than any Gaussian's:
-no mu with delta = 0 and no rho exist. Source: Lu, Chen, Qiu 2026, sections 2 and 3, with exact finite d instead of its bounds.
+no mu with delta 0 and no rho exist. Source: Lu, Chen, Qiu 2026, sections 2 and 3, with exact finite d instead of its bounds.
 
 The multivariate symmetric Laplace law in polar coordinates: its density along a radius, and masses of level sets.
 
 S = sqrt(W) N with W ~ Exp(1) and N ~ N(0, I_d) has density 2 (2 pi)^(-d/2) (r^2/2)^(-v/2) K_v(sqrt(2) r), v = (d-2)/2, K_v the
 modified Bessel function. In s = log r its logarithm h is decreasing and concave, with slope -x K_(v+1)(x)/K_v(x), x = sqrt(2) r.
 
-Two such laws a distance c apart are told apart by the likelihood ratio, and on the sphere |x| = r it is above e^t where x lies within
-R = g^-1(e^t g(r)) of the other centre: a cap whose share of the sphere is a regularised incomplete beta function. What is left is an
-integral over r.
+Two such laws a distance c apart are told apart by the likelihood ratio. On the sphere |x| = r it is above e^t where x
+lies within R = g^-1(e^t g(r)) of the other center. That is a cap whose share of the sphere is a regularized
+incomplete beta function. What is left is an integral over r.
 
 delta of the symmetric Laplace law without cancellation, for small shifts and far tails.
 
-`radial.py` has delta as a difference of two probabilities, which is quick, and exact to about 1e-16/c + 1e-16. Where that is not
-enough, delta = E_Q[(1 - e^(epsilon - LLR))+] is integrated as it stands: over the radius rho around the neighbour's centre, and over the
-angle theta there, at distance sqrt((rho - c)^2 + 4 rho c cos^2(theta/2)) from the own centre. All terms are positive.
+`radial.py` has delta as a difference of two probabilities, which is quick, and exact to about 1e-16/c + 1e-16. Where
+that is not enough, delta = E_Q[(1 - e^(epsilon - LLR))+] is integrated directly. This is over the radius rho around
+the neighbor's center, and over the angle theta there, at distance sqrt((rho - c)^2 + 4 rho c cos^2(theta/2)) from the
+own center. All terms are positive.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Radial:
         return s
 
     def log_pole(self, c: float, height: float) -> float:
-        """log of a bound on the mass near the centre where the log density is above `height`; 0 if that reaches beyond c/2.
+        """log of a bound on the mass near the center where the log density is above `height`; 0 if that reaches beyond c/2.
 
         r^(d-1) g(r) rises near 0, hence mass <= sphere area * r^d g(r) at the radius r where g is that high.
         """
@@ -103,7 +104,7 @@ class Radial:
         return self._area + self.d * s + height
 
     def errors(self, c: float, t: float, nodes: int = _NODES) -> tuple[float, float]:
-        """(alpha, power) of the test that rejects when log likelihood ratio > t >= 0, for centres a distance c apart.
+        """(alpha, power) of the test that rejects when log likelihood ratio > t >= 0, for centers a distance c apart.
 
         alpha = P(LLR > t); power = Q(LLR > t) = P(LLR <= -t) by symmetry.
         """
@@ -114,7 +115,7 @@ class Radial:
         return alpha, power
 
     def cap(self, c: float, t: float) -> tuple[float, float]:
-        """The radii between which the axis through the other centre has LLR > t."""
+        """The radii between which the axis through the other center has LLR > t."""
 
         def excess(r: float) -> float:
             return self.at(abs(r - c)) - self.at(r) - t
@@ -212,7 +213,7 @@ _DEEPEST = -60.0  # of log rho: what lies deeper holds less than e^-110 of the m
 
 
 def spherical_gap(law: Radial, c: float, epsilon: float, radii: int = 40, angles: int = 24) -> float:
-    """delta(epsilon) for epsilon >= 0, within 1e-7 of itself; 0 where the neighbour is the likelier within e^-60 of it alone.
+    """delta(epsilon) for epsilon >= 0, within 1e-7 of itself; 0 where the neighbor is the likelier within e^-60 of it alone.
 
     >>> from confide.guarantees.curves.symmetric_laplace import radial
     >>> round(spherical_gap(radial(3), 0.5, 0.8), 5)
@@ -253,7 +254,7 @@ def spherical_gap(law: Radial, c: float, epsilon: float, radii: int = 40, angles
 
 
 def _reach(law: Radial, c: float, epsilon: float) -> tuple[float, float]:
-    """Radii around the neighbour: the last one with a point where it is likelier by e^epsilon, and the last one with nothing else."""
+    """Radii around the neighbor: the last one with a point where it is likelier by e^epsilon, and the last one with nothing else."""
 
     def beyond(s: float) -> float:
         return law.at(exp(s)) - law.at(exp(s) + c) - epsilon
@@ -406,9 +407,9 @@ def _cached_errors(d: int, c: float, threshold: float) -> tuple[float, float]:
 
 
 def _pole(d: int, c: float, epsilon: float) -> float:
-    """A bound on delta far out: the mass of a ball around the neighbour's centre that holds every point with LLR > epsilon.
+    """A bound on delta in the tails: the mass of a ball around the neighbor's center that holds every point with LLR > epsilon.
 
-    Within c/2 of that centre the other density is at least g(3c/2), so the point's own must be above e^epsilon g(3c/2); and delta
+    Within c/2 of that center the other density is at least g(3c/2), so the point's own must be above e^epsilon g(3c/2); and delta
     counts mass of that set alone. 1 where the ball reaches beyond c/2.
     """
     law = radial(d)

@@ -5,15 +5,15 @@ epsilon and 0 beyond. So it is (mu, delta)-Gaussian exactly when
 
     exp(-epsilon/2) >= exp(-e/2) (1 - delta(e; mu) - delta)        for every e >= 0
 
-With r(e) = exp(-e/2) (1 - delta(e; mu)) = exp(-e/2) Phi(e/mu - mu/2) + exp(e/2) Phi(-e/mu - mu/2) the normal densities in
-its slope cancel: 2 r'(e) = -exp(-e/2) Phi(e/mu - mu/2) + exp(e/2) Phi(-e/mu - mu/2), which is at most 0 for e >= 0, as
-Phi/phi rises. So for delta = 0 the largest right side is at e = 0: epsilon = -2 log(2 Phi(-mu/2)). For delta > 0 it is
-where Phi(e/mu - mu/2) - e^e Phi(-e/mu - mu/2) = delta, whose left side rises from 0 to 1.
+With r(e) = exp(-e/2) (1 - delta(e; mu)) = exp(-e/2) Phi(e/mu - mu/2) + exp(e/2) Phi(-e/mu - mu/2) the normal
+densities in its slope cancel. So 2 r'(e) = -exp(-e/2) Phi(e/mu - mu/2) + exp(e/2) Phi(-e/mu - mu/2), which is at most
+0 for e >= 0, as Phi/phi rises. So for delta 0 the largest right side is at e = 0: epsilon = -2 log(2 Phi(-mu/2)). For
+delta > 0 it is where Phi(e/mu - mu/2) - e^e Phi(-e/mu - mu/2) = delta, whose left side rises from 0 to 1.
 
-The privacy curves of randomised response, with and without a leak.
+The privacy curves of randomized response, with and without a leak.
 
-Every epsilon-private release is a post-processing of randomised response, and every (epsilon, delta)-private one of
-randomised response that leaks its input with probability delta (Kairouz, Oh, Viswanath 2015). What holds
+Every epsilon-private release is a post-processing of randomized response, and every (epsilon, delta)-private one of
+randomized response that leaks its input with probability delta (Kairouz, Oh, Viswanath 2015). What holds
 for these two holds for all.
 
 Renyi divergences of the classical mechanisms, and the privacy curve that bounds on them prove.
@@ -22,9 +22,9 @@ A bound epsilon_a on the Renyi divergence of order a > 1 proves, for every epsil
 
     delta <= exp((a - 1)(epsilon_a - epsilon)) / a * (1 - 1/a)^(a - 1)
 
-and of several orders the best one counts. Divergences of mechanisms are those of Mironov 2017: with b = a - 1
+and of several orders the best one counts. Divergences of mechanisms follow Mironov 2017. With b = a - 1
 
-    randomised response   log(1 + 2 sinh(a eps/2) sinh(b eps/2) / cosh(eps/2)) / b
+    randomized response   log(1 + 2 sinh(a eps/2) sinh(b eps/2) / cosh(eps/2)) / b
     Laplace               log((a e^(b eps) + b e^(-a eps)) / (a + b)) / b
 
 Both are written so that nothing cancels for small epsilon.
@@ -44,11 +44,29 @@ _MOST_MU, _MOST_EPSILON = 1e8, 1e15
 
 
 def laplace_epsilon(mu: float, delta: float = 0.0) -> float:
-    """The largest epsilon = sensitivity/scale whose Laplace mechanism is (mu, delta)-Gaussian differentially private.
+    """Largest epsilon whose Laplace mechanism is (mu, delta)-Gaussian DP.
 
-    mu: above 0; delta: at least 0 and below 1. Above `pure_epsilon(mu)`, which holds for every pure mechanism. Not
-    rounded (`calibrate_laplace(GDP(mu, delta))` is). Raises `PrivacyError` for other arguments.
+    Above `pure_epsilon(mu)`, which holds for every pure mechanism.
 
+    Parameters
+    ----------
+    mu : float
+        Parameter of Gaussian DP, above 0.
+    delta : float, default 0
+        Additive part, at least 0 and below 1.
+
+    Returns
+    -------
+    float
+        Sensitivity over scale. Not rounded; that of `calibrate_laplace` is rounded down.
+
+    Raises
+    ------
+    PrivacyError
+        A parameter is outside its range.
+
+    Examples
+    --------
     >>> round(laplace_epsilon(1.0), 10)
     0.9655291621
     """
@@ -68,11 +86,30 @@ def laplace_epsilon(mu: float, delta: float = 0.0) -> float:
 
 
 def laplace_mu(epsilon: float, delta: float = 0.0) -> float:
-    """The smallest mu such that the Laplace mechanism is (mu, delta)-Gaussian: the inverse of `laplace_epsilon`.
+    """Smallest mu at which the Laplace mechanism is (mu, delta)-Gaussian DP.
 
-    0 where delta alone is enough. Below `pure_mu(epsilon)`, which holds for every pure mechanism. Not rounded. Raises
-    `PrivacyError` for other arguments.
+    The inverse of `laplace_epsilon`. Below `pure_mu(epsilon)`, which holds for
+    every pure mechanism.
 
+    Parameters
+    ----------
+    epsilon : float
+        Sensitivity over scale, above 0.
+    delta : float, default 0
+        Additive part, at least 0 and below 1.
+
+    Returns
+    -------
+    float
+        mu, not rounded; 0 where delta alone is enough.
+
+    Raises
+    ------
+    PrivacyError
+        A parameter is outside its range.
+
+    Examples
+    --------
     >>> round(laplace_mu(0.9655291620576917), 10)
     1.0
     """
@@ -89,10 +126,27 @@ def laplace_mu(epsilon: float, delta: float = 0.0) -> float:
 
 
 def pure_mu(epsilon: float) -> float:
-    """The smallest mu such that every epsilon-private release is mu-GDP: -2 Phi^-1(1/(1 + e^epsilon)).
+    """Smallest mu at which every epsilon-private release is mu-GDP.
 
-    epsilon: above 0. The number of a statement, not rounded up (`PureDP(epsilon).to_gdp()` is). Raises `PrivacyError`.
+    mu = -2 Phi^-1(1/(1 + e^epsilon)), the number of a statement.
 
+    Parameters
+    ----------
+    epsilon : float
+        Parameter of pure DP, above 0.
+
+    Returns
+    -------
+    float
+        mu, not rounded; ``PureDP(epsilon).to_gdp()`` is rounded up.
+
+    Raises
+    ------
+    PrivacyError
+        `epsilon` is not a finite number above 0.
+
+    Examples
+    --------
     >>> round(pure_mu(1.0), 10)
     1.2320353853
     """
@@ -103,11 +157,29 @@ def pure_mu(epsilon: float) -> float:
 
 
 def pure_epsilon(mu: float) -> float:
-    """The largest epsilon such that every epsilon-private release is mu-GDP: log Phi(mu/2) - log Phi(-mu/2).
+    """Largest epsilon at which every epsilon-private release is mu-GDP.
 
-    mu: above 0. The number of a calibration, the inverse of `pure_mu`: how much a pure mechanism may spend within
-    GDP(mu). Not rounded down. Raises `PrivacyError`.
+    epsilon = log Phi(mu/2) - log Phi(-mu/2), the number of a calibration and
+    the inverse of `pure_mu`: how much a pure mechanism may spend within
+    Gaussian DP.
 
+    Parameters
+    ----------
+    mu : float
+        Parameter of Gaussian DP, above 0.
+
+    Returns
+    -------
+    float
+        epsilon, not rounded down.
+
+    Raises
+    ------
+    PrivacyError
+        `mu` is not a finite number above 0.
+
+    Examples
+    --------
     >>> round(pure_epsilon(1.0), 10)
     0.8069653463
     """
@@ -176,10 +248,33 @@ def rdp_epsilon(log_delta: float, orders: Sequence[float], epsilons: Sequence[fl
 
 
 def pure_renyi(order: float, epsilon: float) -> float:
-    """The largest Renyi divergence of an order that epsilon-DP allows, that of randomised response; not rounded.
+    """Largest Renyi divergence of an order that epsilon-DP allows.
 
-    Never above order * epsilon^2 / 2 (Bun, Steinke 2016).
+    It is that of randomized response, and never above order * epsilon^2 / 2.
 
+    Parameters
+    ----------
+    order : float
+        Order of the divergence, above 1.
+    epsilon : float
+        Parameter of pure DP, above 0.
+
+    Returns
+    -------
+    float
+        The divergence, not rounded.
+
+    Raises
+    ------
+    PrivacyError
+        A parameter is outside its range.
+
+    References
+    ----------
+    Bun and Steinke (2016), Concentrated differential privacy, TCC.
+
+    Examples
+    --------
     >>> round(pure_renyi(2.0, 1.0), 6), round(pure_renyi(1e6, 1.0), 6)
     (0.735326, 1.0)
     """
@@ -196,8 +291,27 @@ def pure_renyi(order: float, epsilon: float) -> float:
 
 
 def laplace_renyi(order: float, epsilon: float) -> float:
-    """The Renyi divergence of an order between Laplace laws of scale 1 that are epsilon apart; not rounded.
+    """Renyi divergence of an order between Laplace distributions epsilon apart.
 
+    Parameters
+    ----------
+    order : float
+        Order of the divergence, above 1.
+    epsilon : float
+        Distance of the two distributions of scale 1, above 0.
+
+    Returns
+    -------
+    float
+        The divergence, not rounded.
+
+    Raises
+    ------
+    PrivacyError
+        A parameter is outside its range.
+
+    Examples
+    --------
     >>> round(laplace_renyi(2.0, 1.0), 6), round(laplace_renyi(2.0, 1e-9), 24)
     (0.619124, 1e-18)
     """

@@ -10,8 +10,8 @@ both, convex in gamma, is exactly the profile of the pair in which the central r
 
     log gamma_q = log (1 - 2q)/(Phi(z - mu) - Phi(-z - mu)),      Phi(-z) = q.
 
-So this pair dominates, whatever the order; less is merged for a larger q, so that the bound rises with q; and pairs of several queries
-compose as privacy losses (`collapsed_loss`), or by their Renyi divergence (`collapsed_rdp`).
+So this pair dominates, whatever the order. Less is merged for a larger q, so that the bound rises with q. And pairs
+of several queries compose as privacy losses (`collapsed_loss`), or by their Renyi divergence (`collapsed_rdp`).
 
 Published bound (Papernot et al. 2018, Theorem 6 with Proposition 10), v = sigma^2, m2 = sigma sqrt(-log q), m1 = m2 + 1, e_i = m_i/v:
 
@@ -100,7 +100,8 @@ def published_rdp(log_error: ArrayLike, order: float, sigma: float) -> Floats:
 def collapsed_rdp(log_error: ArrayLike, order: ArrayLike, sigma: float) -> Floats:
     """The collapsed-Gaussian bound, by query and order (broadcast); rises with the error.
 
-    log moment/(a-1), moment = e^(a(a-1) mu^2/2) [Phibar(z - (a-1) mu) + Phi(-z - (a-1) mu)] + (1-2q) gamma_q^(a-1), at most a mu^2/2.
+    log moment/(a-1), at most a v/2, with `v = mu^2` and moment = e^(a(a-1) v/2) [Phibar(z - (a-1) mu) + Phi(-z -
+    (a-1) mu)] + (1-2q) gamma_q^(a-1).
 
     >>> bool(collapsed_rdp(-8.0, 20.0, 40.0) <= published_rdp(-8.0, 20.0, 40.0))
     True

@@ -1,8 +1,9 @@
-"""How private a minimiser is whose objective was perturbed: theta = argmin sum_i w_i l(y_i z_i'theta) + lam |theta|^2/2 + b'theta.
+"""How private a minimizer is whose objective was perturbed: theta = argmin sum_i w_i l(y_i z_i'theta) + lam |theta|^2/2 + b'theta.
 
-b is N(0, s^2 I). One record has slope w |z| |l'| <= B ("slope") and curvature w |z|^2 l'' <= K l''("curvature": K = B max|z|, B^2 for
-rows that are cut to length B). b = -(gradient at theta) is one to one, so that theta has the density phi_s(b(theta)) det H(theta). Adding
-a record with gradient g and curvature k z z' at theta gives, with the standard normal Z = -y z'b/(|z| s) of the larger data set,
+b is N(0, s^2 I). One record has slope w |z| |l'| <= B ("slope") and curvature w |z|^2 l'' <= K l''("curvature": K = B
+max|z|, B^2 for rows that are clipped to length B). b = -(gradient at theta) is one to one, so that theta has the
+density phi_s(b(theta)) det H(theta). Adding a record with gradient g and curvature k z z' at theta gives, with the
+standard normal Z = -y z'b/(|z| s) of the larger dataset,
 
     log(density with / density without) = log(1 + k z'H^(-1) z) + p r Z + p^2 r^2 / 2,   r = w|z|/s <= m = B/s,   p = |l'| in [0, 1].
 
@@ -10,12 +11,13 @@ For the logistic loss l' has one sign and l'' = p (1 - p): the slope and the cur
 
     log ratio <= h(Z) = max over p in [0, 1] of log(1 + p (1 - p) K/lam) + p m Z + p^2 m^2/2                               (sharp)
 
-for every record: one with w|z| = q B, q < 1, is dominated with p q in the place of p, because p (1-p) q B |z| <= q p (1 - q p) K. The
-other direction has the log term negated: log ratio <= max(0, m Z + m^2/2), which is m-GDP at every epsilon >= 0. So
-delta(epsilon) = E (1 - exp(epsilon - h(Z)))_+, and with a release of GDP(mu) after it, adaptively, E delta_mu(epsilon - h(Z)).
+for every record: one with w|z| = q B, q < 1, is dominated with p q in the place of p, because p (1-p) q B |z| <= q p
+(1 - q p) K. The other direction has the log term negated: log ratio <= max(0, m Z + m^2/2), which is m-GDP at every
+epsilon >= 0. So delta(epsilon) = E (1 - exp(epsilon - h(Z)))_+, and with a release of Gaussian DP with parameter mu
+after it, adaptively, E delta_mu(epsilon - h(Z)).
 
 Any loss with |l'| <= 1, l'' <= 1/4 has, with c = log(1 + K/(4 lam)), the coarser curves "general" (both signs of l') and, for one sign,
-"closed" delta_GDP(epsilon - c; m). Replacing a record is adding one and removing one, over the data set without either:
+"closed" delta_GDP(epsilon - c; m). Replacing a record is adding one and removing one, over the dataset without either:
 H_(e + f)(P, R) <= H_e(P, Q) + exp(e) H_f(Q, R) for hockey-stick divergences H.
 
 Numbers are bounds: Z in equal cells, each at its upper end; p on a grid, plus what h may rise between (its second derivative in p is
@@ -116,7 +118,7 @@ def logistic_sd(
     after: float = 0.0,
     relation: str = "add-remove",
 ) -> float:
-    """The least sd s of b at which the sharp curve meets (epsilon, delta), rounded up. `PrivacyError` where there is none.
+    """The least SD s of b at which the sharp curve meets (epsilon, delta), rounded up. `PrivacyError` where there is none.
 
     >>> round(logistic_sd(0.2, 1e-6, 10.0), 1)
     19.0
@@ -145,7 +147,7 @@ def _unit_sd(epsilon: float, delta: float, ratio: float, after: float, relation:
 
 
 def general_sd(epsilon: float, delta: float, ridge: float, slope: float = 1.0, curvature: float = 1.0) -> float:
-    """The least sd at which `general_delta` meets (epsilon, delta). `PrivacyError` for a ridge that is too small.
+    """The least SD at which `general_delta` meets (epsilon, delta). `PrivacyError` for a ridge that is too small.
 
     >>> round(general_sd(1.0, 1e-6, 2.0), 2)
     4.91
@@ -162,7 +164,7 @@ def general_sd(epsilon: float, delta: float, ridge: float, slope: float = 1.0, c
 
 
 def closed_sd(epsilon: float, delta: float, ridge: float, slope: float = 1.0, curvature: float = 1.0) -> float:
-    """The least sd at which `closed_delta` meets (epsilon, delta). `PrivacyError` for a ridge that is too small.
+    """The least SD at which `closed_delta` meets (epsilon, delta). `PrivacyError` for a ridge that is too small.
 
     >>> round(closed_sd(1.0, 1e-6, 2.0), 2)
     4.75
@@ -176,7 +178,7 @@ def least_ridge(
 ) -> float:
     """No ridge at or below this one meets epsilon, whatever the noise: log(1 + K/(4 lam)) must stay below epsilon.
 
-    delta, after: with Gaussian releases that follow; relation: a replaced record is chained over the data set without it. Both are
+    delta, after: with Gaussian releases that follow; relation: a replaced record is chained over the dataset without it. Both are
     found by bisection, rounded up.
 
     >>> round(least_ridge(1.0), 4), round(least_ridge(1.0, delta=1e-6, after=0.1), 4)
@@ -192,12 +194,13 @@ def least_ridge(
 
 
 def stable_sensitivity(certified: float, ridge: float, slope: float, longest: float) -> float:
-    """How far a record moves the minimiser: min(B/lam, -log(1 - R B/m)/R).
+    """How far a record moves the minimizer: min(B/lam, -log(1 - R B/m)/R).
 
     B/lam because the objective is lam-strongly convex; the other from a lower bound m >= lam on the least eigenvalue of the Hessian there.
 
-    certified: m; longest: R = max |z|, the constant of self-concordance. Proof: the Hessian at distance D is at least exp(-R D) times
-    that at the minimiser, so the gradient grows to at least m (1 - exp(-R D))/R, which the record's gradient, at most B, must balance.
+    `certified`: m. `longest`: R = max |z|, the constant of self-concordance. Proof: the Hessian at distance D is at
+    least exp(-R D) times that at the minimizer. So the gradient grows to at least m (1 - exp(-R D))/R, which the
+    record's gradient, at most B, must balance.
     """
     share = longest * slope / certified
     return min(slope / ridge, -log1p(-share) / longest) if share < 1 else slope / ridge
@@ -275,7 +278,7 @@ _CHAINED = 1e-12
 class Objective(Curve):
     """`logistic_delta` at every epsilon: the "sharp" curve of `guarantees.objective_perturbation`, for both orders.
 
-    mu: m = slope / sd of the tilt; ratio: curvature / ridge; after: mu of Gaussian releases that follow; replaced: whether a record is
+    mu: m = slope / SD of the tilt; ratio: curvature / ridge; after: mu of Gaussian releases that follow; replaced: whether a record is
     replaced ("substitute") or added or removed. Values are bounds with an absolute error of `FLOOR`, which delta never falls below.
     """
 

@@ -1,19 +1,21 @@
 """How likely a reply may be, as a function of how safe the data are: the release laws of propose-test-release.
 
-A mechanism replies with probability p(g), g >= 0 a safety that neighbours change by at most 1, and then releases a vector with Gaussian
-noise of sd alpha/mu. Where one of two neighbours has g > 0 their vectors lie within alpha; where neither has, p(0) = 0 and nothing is
-released. "No reply with probability 1 - p, else N(mu, 1)" against "no reply with probability 1 - q, else N(0, 1)" has the exact divergence
+A mechanism replies with probability p(g), g >= 0 a safety that neighbors change by at most 1, and then releases a
+vector with Gaussian noise of SD alpha/mu. Where one of two neighbors has g > 0 their vectors lie within alpha; where
+neither has, p(0) = 0 and nothing is released. "Declined with probability 1 - p, else N(mu, 1)" against "declined with
+probability 1 - q, else N(0, 1)" has the exact divergence
 
     H(p, q; mu, e) = [(1 - p) - e^e (1 - q)]_+ + p delta_G(e + log(q/p); mu),
 
 delta_G the Gaussian curve at every real argument; a p of 0 leaves the first term, a q of 0 makes the second term p. So a law is
 (e, delta)-private exactly when H(p(g), p(g'); mu, e) <= delta for all |g - g'| <= 1, in both directions.
 
-Gaussian law (`GaussianReply`): p(g) = Phi(mu_t (g - 1)_+ + z_delta) for g > 0, and mu^2 = mu_t^2 + mu_r^2. Where both are safe the reply
-is a threshold of N((g - 1)_+, 1/mu_t^2) beside N(theta, alpha^2/mu_r^2): mu-GDP. Where one is unsafe the other has g <= 1 and replies with
-probability delta at most. So each pair has the trade-off of G_mu or of (0, delta): GDP(mu, delta), and (e, max(delta, delta_G(e; mu))).
-The shift by 1 is needed because p(0) = 0: without it data with 0 < g <= 1 reply with more than delta next to data that never do. The test
-is the best mu_t-GDP one: p -> 1 - G_{mu_t}(p), again and again from delta, gives Phi(k mu_t + z_delta).
+Gaussian law (`GaussianReply`): p(g) = Phi(mu_t (g - 1)_+ + z_delta) for g > 0, and `mu^2 = mu_t^2 + mu_r^2`. Where
+both are safe the reply is a threshold of N((g - 1)_+, 1/mu_t^2) beside N(theta, alpha^2/mu_r^2): mu-GDP. Where one is
+unsafe the other has g <= 1 and replies with probability delta at most. So each pair has the trade-off of G_mu or of
+(0, delta): `GDP(mu, delta)`, and (e, max(delta, delta_G(e; mu))). The shift by 1 is needed because p(0) = 0: without
+it data with 0 < g <= 1 reply with more than delta next to data that never do. The test is the best mu_t-GDP one: p ->
+1 - G_{mu_t}(p), again and again from delta, gives Phi(k mu_t + z_delta).
 
 Exact law (`ExactReply`): the largest p_0 = 0 <= p_1 <= ... with H(p_{k+1}, p_k) <= delta >= H(p_k, p_{k+1}), release with p_{ceil(g)}. Each
 step is checked again in both directions, with the accurate curve, before the law is given out. (e, delta) alone, no GDP.
@@ -106,8 +108,8 @@ def worst_delta(
 ) -> float:
     """The largest H over all pairs of safeties on a grid of [0, largest] that differ by at most 1, both directions: an exact audit.
 
-    probability: of a reply, of an array of safeties. mu: alpha over the sd of the released vector's noise. far: also two data sets
-    of safety 0 that both reply, whose vectors lie arbitrarily far apart: then H is p(0).
+    `probability`: of a reply, of an array of safeties. `mu`: alpha over the SD of the released vector's noise. `far`:
+    also two datasets of safety 0 that both reply, whose vectors lie arbitrarily far apart: then H is p(0).
 
     >>> law = GaussianReply(0.5, 0.01, 50.0)
     >>> worst_delta(law.probabilities, law.mu_release, 1.0, largest=60, step=0.25) <= 0.01
@@ -127,10 +129,10 @@ def worst_delta(
 
 @dataclass(frozen=True)
 class GaussianReply:
-    """The Gaussian law that meets GDP(mu, delta) and replies with probability 1 - beta at the safety that is planned on.
+    """The Gaussian test that meets `GDP(mu, delta)` and replies with probability 1 - beta at the planned safety.
 
-    gamma_plan: above 1, public; beta: in (0, 1). `capped`: the plan asks for more than half of mu^2 for the test, gets half, and replies
-    with probability `planned` there. All are public facts.
+    gamma_plan: above 1, public; beta: in (0, 1). `capped`: the plan asks for more than half of the cost for the test,
+    gets half, and replies with probability `planned` there. All are public facts.
 
     >>> law = GaussianReply(0.5, 0.01, 50.0)
     >>> round(law.mu_test, 4), round(law.mu_release, 4), law.capped, round(law.planned, 6)
@@ -155,7 +157,7 @@ class GaussianReply:
 
     @property
     def sure(self) -> float:
-        """z_(1 - beta) - z_delta: how far above 1, in sds of the test's noise, a safety passes with probability 1 - beta."""
+        """z_(1 - beta) - z_delta: how far above 1, in SDs of the test's noise, a safety passes with probability 1 - beta."""
         return max(float(-ndtri(self.beta) - ndtri(self.delta)), 0.0)
 
     @property
@@ -165,7 +167,7 @@ class GaussianReply:
 
     @property
     def capped(self) -> bool:
-        """Whether half of mu^2 is not enough for the planned safety."""
+        """Whether half of the cost is not enough for the planned safety."""
         return self._wanted > self.mu * _MOST
 
     @property
@@ -176,17 +178,17 @@ class GaussianReply:
 
     @property
     def mu_release(self) -> float:
-        """mu of the released vector: alpha over its noise's sd."""
+        """mu of the released vector: alpha over its noise's SD."""
         return sqrt((self.mu - self.mu_test) * (self.mu + self.mu_test))
 
     @property
     def share(self) -> float:
-        """The test's share of mu^2, at most 1/2."""
+        """The test's share of the cost, at most 1/2."""
         return min((self.mu_test / self.mu) ** 2, 0.5)
 
     @property
     def spent(self) -> Fraction:
-        """The test's share of mu^2 to a millionth, from a millionth to a half: what a plan spends exactly."""
+        """The test's share of the cost to a millionth, from a millionth to a half: what a plan spends exactly."""
         return min(max(Fraction((self._wanted / self.mu) ** 2).limit_denominator(_PARTS), Fraction(1, _PARTS)), _HALF)
 
     @property
@@ -195,12 +197,12 @@ class GaussianReply:
         return float(ndtr(sqrt(float(self.spent)) * self.mu * (self.gamma_plan - 1) + ndtri(self.delta)))
 
     def remarks(self, instead: str) -> tuple[str, ...]:
-        """What a plan that spends `spent` says where half of mu^2 is not enough; instead: the way out."""
+        """What a plan that spends `spent` says where half of the cost is not enough; instead: the way out."""
         if self.spent < _HALF:
             return ()
         return (
-            f"gamma_plan is small for this budget: half of mu^2 for the test gives a reply with probability {self.promised:.2f} there; "
-            f"{instead}",
+            f"gamma_plan is small for this budget: half of the cost for the test gives an answer with probability {self.promised:.2f} "
+            f"there; {instead}",
         )
 
     @property
@@ -219,7 +221,9 @@ class GaussianReply:
 
 
 def reply_flags(promised: float) -> tuple[str, ...]:
-    """The flag of a table whose intervals hold given a reply, where that is not nearly sure; promised: its planned probability."""
+    """The flag of a table whose intervals are conditional on an answer, where that is not nearly sure. `promised`: its
+    planned probability.
+    """
     return ("conditional_on_reply",) if promised < _SURE else ()
 
 

@@ -26,7 +26,8 @@ from confide.ledger.records import Charge
 
 def dataset_names(connection: Connection) -> tuple[str, ...]:
     """The datasets of a ledger, sorted here: each server has its own order of letters."""
-    return tuple(sorted(connection.execute(select(budgets.c.dataset)).scalars(), key=str))
+    # a name that somebody changed into bytes is a name all the same
+    return tuple(sorted(map(str, connection.execute(select(budgets.c.dataset)).scalars())))
 
 
 def budget_row(connection: Connection, dataset: str, *, lock: bool = False) -> dict[str, Any] | None:
@@ -182,6 +183,7 @@ def _entry(before: Account, after: Account, *, price: Price, **columns: Any) -> 
         "delta": price.delta,
         "statements": "",
         "method": "",
+        "title": "",
         "plan_sha256": "",
         "charge_seq": None,
         "release_sha256": "",

@@ -1,1 +1,1 @@
-"""Fits to protected records: losses corrected for noise, their means, terms and minimisers."""
+"""Fits to protected records: losses corrected for noise, their means, terms and minimizers."""

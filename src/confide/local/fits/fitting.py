@@ -1,6 +1,6 @@
 """The fit of a corrected loss: its closed form where there is one, else the lowest interior minimum from several starts.
 
-A formula over a protected table: its terms, their noise, and the units in which a fit is done.
+A formula over a table of protected rows: its terms, their noise, and the units in which a fit is done.
 
 The intercept of a quantile line, which smoothing moves: solved on its own from the distribution of residuals.
 """
@@ -47,8 +47,9 @@ _Z, _LEAST = 1.959963984540054, 2.0
 class Fitted:
     """A fit in units of the declared domains.
 
-    theta (p,); curvature (p, p), symmetric; h: smoothing of a kinked loss; step: of the differences that curvature is made of; starts: how
-    many of the starts led here, of how many; identified: whether there is an interior minimum.
+    - theta (p,): the parameters; curvature (p, p): symmetric.
+    - h: smoothing of a kinked loss; step: of the differences that the curvature is made of.
+    - starts: how many of the starts led here, of how many; identified: whether there is an interior minimum.
     """
 
     theta: Array
@@ -89,9 +90,9 @@ class Fitted:
     def sandwich(self, curvature: Array, scores: Array) -> Array:
         """Inverse curvature (k, k), covariance of the scores (n, k), inverse curvature, over n; and what an answer from `FIRM` on costs.
 
-        Tables whose noise makes the curvature large are answered more often than others, and scores go with it. Their part that is linear
-        in the curvature along its least eigenvector moves the parameters in one direction, in which the sandwich grows by `selected`;
-        what is left does not depend on whether there was an answer.
+        Tables whose noise makes the curvature large are answered more often than others, and scores go with it. The part of the scores
+        that is linear in the curvature along its least eigenvector moves the parameters in one direction. In that direction the
+        sandwich grows by `selected`. The rest does not depend on whether there was an answer.
         """
         inverse = np.linalg.inv(curvature)
         rough = inverse @ np.atleast_2d(np.cov(scores, rowvar=False)) @ inverse.T / len(scores)
@@ -104,13 +105,13 @@ class Fitted:
 
 
 def selected(firm: float) -> float:
-    """By how much the part of a standard error that is that of the curvature grows, where answers are given from `FIRM` on.
+    """By how much the curvature's part of a standard error grows, where answers are given from `FIRM` on.
 
-    With f the curvature in its standard errors, normal about f0, an estimate that is off by its curvature alone is f0 / f of the truth, and
-    Wald's interval ends at 1 + z / f of the estimate; the other end never fails. Those f0 of which f, given an answer, would be as large as
-    was seen with probability .05 at most end at `_least`, and the interval has to reach f / _least of the estimate. So it covers 95 % of
-    the tables that are answered at every f0 from 2 on; below, one in 44 is answered. No bounded interval covers at every f0
-    (Gleser, Hwang 1987).
+    Let f be the curvature in its standard errors, normal about f0. An estimate that is off by its curvature alone is f0 / f of the
+    truth, and Wald's interval ends at 1 + z / f of the estimate. The other end never fails. Consider those f0 for which f, given an
+    answer, would be as large as observed with probability at most 0.05. They end at `_least`, and the interval has to reach f / _least
+    of the estimate. So it covers 95% of the tables that are answered at every f0 from 2 on; below, one in 44 is answered. No bounded
+    interval covers at every f0 (Gleser, Hwang 1987).
 
     >>> [round(selected(f), 2) for f in (4.0, 5.0, 6.0, 8.0, 40.0)]
     [2.04, 3.83, 1.46, 1.06, 1.0]
@@ -120,7 +121,7 @@ def selected(firm: float) -> float:
 
 @lru_cache(maxsize=256)
 def _least(firm: float) -> float:
-    """The f0 at which an f from `FIRM` on is `firm` or more with probability .05, at least 2."""
+    """The f0 at which an f from `FIRM` on is `firm` or more with probability 0.05, at least 2."""
 
     def beyond(f0: float) -> float:
         return float(norm.logsf(firm - f0) - norm.logsf(FIRM - f0)) - log(0.05)
@@ -131,10 +132,10 @@ def _least(firm: float) -> float:
 def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | None = None, box: float = BOX) -> Fitted:
     """Fit `loss` to protected rows by `method` (`losses.METHODS`).
 
-    The mean corrected loss is not convex, and for some samples has no minimum: its bend is weighed negatively. So it is minimised within
-    a box from the naive fit, from the corrected least-squares fit and from points around them, and the lowest minimum counts that is
-    interior and has a positive definite curvature. Where there is none, `identified` is False and theta NaN.
-    h: smoothing of a kinked loss in units of the response; left out, .8 residual standard deviations (`_smoothing`).
+    The mean corrected loss is not convex, and for some samples has no minimum, because its bend is weighed negatively. So it is
+    minimized within a box, from the naive fit, from the corrected least-squares fit and from points around them. The lowest minimum
+    counts that is interior and has a positive definite curvature. Where there is none, `identified` is False and theta NaN. h:
+    smoothing of a kinked loss in units of the response; by default 0.8 residual standard deviations (`_smoothing`).
     """
     again = rows.noised_again(np.random.default_rng(seed))
     problem = Corrected(loss, method, rows, again)  # refuses what has no correction, before anything is computed
@@ -165,7 +166,7 @@ def closed_form(method: str, rows: Rows, again: Rows) -> Array:
 
 
 def residual_sd(rows: Rows, line: Array, method: str) -> float:
-    """The standard deviation of the true residuals about a line, what noise adds taken away, at least .22 of that of what is seen."""
+    """The standard deviation of the true residuals about a line, what noise adds taken away, at least 0.22 of that of what is seen."""
     rows = rows.as_told() if method == "naive" else rows
     squares = np.square(rows.y - rows.x @ line)
     seen = rows.mean(squares)
@@ -175,11 +176,11 @@ def residual_sd(rows: Rows, line: Array, method: str) -> float:
 
 
 def _smoothing(loss: Loss, method: str, rows: Rows, again: Rows, line: Array, box: float) -> float:
-    """.8 residual standard deviations, about the corrected line, or about fits that start from the naive one where those are less.
+    """0.8 residual standard deviations, about the corrected fit, or about fits that start from the naive one where those are less.
 
-    The mean squared residual about any fixed line is at least that about the population's. Where much noise leaves the corrected Gram
-    matrix next to singular, the corrected line is far from all records; the naive one is not, and the fits that follow, each smoothed by
-    the one before, come nearer.
+    The mean squared residual about any fixed fit is at least that about the population's. Where much noise leaves the corrected Gram
+    matrix close to singular, the corrected fit is far from all records. The naive one is not, and the fits that follow, each smoothed
+    by the one before, come closer.
     """
     at = closed_form("naive", rows, rows)
     own = SMOOTHING * residual_sd(rows, line, method) if np.isfinite(line).all() else inf
@@ -330,9 +331,10 @@ _MOST_COPIES = 200
 class Model:
     """A formula's rows in units of the declared domains, and the way back.
 
-    names (p,) of the terms; rows scaled; to_units (p, p) and shift (p,): coefficients in the data's units are to_units @ theta + shift;
-    response: its name; intercept: its position, None without one; width: what the response was divided by; bases: the level that the
-    coefficients of each factor are differences from, the first one declared.
+    - names (p,): of the terms; rows: scaled.
+    - to_units (p, p) and shift (p,): coefficients in the data's units are to_units @ theta + shift.
+    - response: its name; intercept: its position, None without one; width: what the response was divided by.
+    - bases: the reference level of each factor, the first one declared.
     """
 
     names: tuple[str, ...]
@@ -346,12 +348,13 @@ class Model:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, told: Protection, formula: str, loss: Loss) -> Model:
-        """The model matrix by formulaic. A protected column enters as it stands: noise under a function has another correction.
+        """The model matrix by formulaic. A protected column enters as it stands, because noise under a function has another correction.
 
-        Protected levels may enter as they like, among themselves and with public columns: each record stands once with each level
+        Protected levels may interact with each other and with public columns: each record stands once with each level
         (`confide.local.fits.losses`). As the response, a protected column of two levels is the share of the second.
-        Raises `PlanError` for unknown columns, for functions and products of protected numbers, for a response of other than two levels
-        and for a protected response of a loss that is not one of y - t.
+
+        Raises `PlanError` for unknown columns and for functions and products of protected numbers. It also raises for a response of
+        other than two levels, and for a protected response of a loss that is not one of y - t.
         """
         left, written = _sides(formula)
         if frame.empty:
@@ -442,7 +445,7 @@ def _complete(frame: pd.DataFrame, told: Protection, named: set[str]) -> None:
 
 
 def _response(frame: pd.DataFrame, told: Protection, name: str, loss: Loss) -> tuple[Array, float, float, float]:
-    """(values, noise sd, middle, width): the last two 0 and 1 where the loss is not one of y - t."""
+    """(values, SD of the noise, middle, width): the last two 0 and 1 where the loss is not one of y - t."""
     if name in told.levels:
         y = _two_sided(frame[name], told.levels[name].levels, loss)
         return y, 0.0, *_around(y, loss)
@@ -538,7 +541,7 @@ def _check_plain(term: str, variables: set[str], told: Protection) -> None:
     if protected and term != protected[0]:
         raise PlanError(
             f"the term {term!r} is a function of the protected {', '.join(protected)}, whose noise this correction does not know; "
-            f"write {protected[0]} as it stands, or protect the function itself as a column of its own"
+            f"write {protected[0]} without a function, or protect the function itself as a column"
         )
 
 
@@ -550,7 +553,7 @@ def _unreadable(formula: str, error: Exception, called: Mapping[str, str]) -> Pl
 def _matrix(
     frame: pd.DataFrame, right: str, formula: str, called: Mapping[str, str]
 ) -> tuple[pd.DataFrame, dict[str, set[str]], tuple[tuple[str, str], ...]]:
-    """The model matrix, the columns behind each of its own, and the base of each factor that has all levels but one."""
+    """The model matrix, the columns behind each of its columns, and the reference level of each factor that has all levels but one."""
     from formulaic import model_matrix  # here, because its whole is slow to load
 
     held = pd.DataFrame({placeholder: frame[name] for placeholder, name in called.items()}, index=frame.index)
@@ -581,7 +584,7 @@ def _called(name: str, called: Mapping[str, str]) -> str:
 
 
 def _units(name: str, variables: set[str], values: Array, told: Protection) -> tuple[float, float, float]:
-    """(noise sd, middle, width) of one term."""
+    """(SD of the noise, middle, width) of one term."""
     _check_plain(name, variables, told)
     if name not in told.columns:
         spread = float(values.std())
@@ -618,10 +621,10 @@ def own_intercept(
 ) -> tuple[str, str, Array, Array]:
     """(status, reason, estimates, covariance) with the intercept of the response itself, not of the smoothed one.
 
-    a0 solves mean F_i(a) = tau, F_i(a) = 1{r_i <= a} / zeta + (1 - 1 / zeta) Lap((a - r_i) / s): the corrected indicator, whose mean is
-    the distribution function of the true residuals; on 401 points, sorted first, since a corrected mean need not be monotone. Its
-    variance joins its score to those of the slopes. Without rows that kept their value no such correction exists, and the intercept is
-    not answered.
+    a0 solves mean F_i(a) = tau, with the corrected indicator F_i(a) = 1{r_i <= a} / zeta + (1 - 1 / zeta) Lap((a - r_i) / s). Its mean
+    is the distribution function of the true residuals. It is solved on 401 points, sorted first, because a corrected mean need not be
+    monotone. Its variance joins its score to those of the slopes. Without rows that kept their value no correction of this kind exists,
+    and the intercept is not answered.
     """
     at, zeta = model.intercept, model.rows.zeta
     assert at is not None

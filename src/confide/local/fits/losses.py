@@ -5,32 +5,32 @@ is a Laplace variable, so that a correction needs of a loss l(t, y) only its der
 
     G(t, y; v) = E l(t + L, y),   L Laplace of scale sqrt(v),   which solves  G - v G'' = l.
 
-A loss gives arrays, one number a row: `value`, `slope`, `bend` = l'', `third` = l''' and `smoothed(t, y, v)` = (G, dG/dt, dG/dv). A loss
-with a kink gives them for its mean under further Gaussian noise of the response, of standard deviation `h` (`Check`, `Huber`, `Hinge`).
-Source: Lu, Chen, Qiu 2026 (the correction); the Laplace means are derived here and checked against quadrature in the tests.
+A loss gives arrays, one number a row: `value`, `slope`, `bend` = l'', `third` = l''' and `smoothed(t, y, v)` = (G, dG/dt, dG/dv). A
+loss with a kink gives them for its mean under further Gaussian noise of the response, of standard deviation `h` (`Check`, `Huber`,
+`Hinge`). Source: Lu, Chen, Qiu 2026 (the correction); the Laplace means are derived here and checked against quadrature in the tests.
 
 A loss of the user's own, written with JAX: its derivatives by automatic differentiation, its mean under noise by averaging.
 
 Corrected losses: functions of protected rows whose mean is that of a loss of the true rows.
 
 What is published of a row is X1 = X + (1 - keep) S, keep = 1 with probability zeta, S symmetric Laplace of covariance diag(lam^2). An
-index t = x'b then carries Laplace noise of variance Q = sum lam_j^2 b_j^2, and with X2 = X1 + S', S' of covariance zeta diag(lam^2),
-drawn by whoever analyses, of the same variance in every row. With l'' the second derivative in the index:
+index t = x'b then carries Laplace noise of variance Q = sum lam_j^2 b_j^2. With X2 = X1 + S', S' of covariance zeta diag(lam^2) and
+drawn by the analyst, it carries noise of the same variance in every row. With l'' the second derivative in the index:
 
-    naive  l(t1)                                       what noise does when nothing is corrected
-    DR     l(t1) / zeta + (1 - 1 / zeta) l(t2)         any loss
-    SDR    l(t1) - (1 - zeta) / 2 Q l''(t2)            twice differentiable
-    SL     l(t2) - Q / 2 l''(t2)                       the same; with zeta = 0 X2 is X1
-    RB     l(t1) / zeta + (1 - 1 / zeta) G(t1; zeta Q / 2)     the mean of DR, SDR and SL over S': never of larger variance
+- naive: l(t1), what noise does when nothing is corrected.
+- DR: l(t1) / zeta + (1 - 1 / zeta) l(t2), for any loss.
+- SDR: l(t1) - (1 - zeta) / 2 Q l''(t2), twice differentiable.
+- SL: l(t2) - Q / 2 l''(t2), the same; with zeta = 0 X2 is X1.
+- RB: l(t1) / zeta + (1 - 1 / zeta) G(t1; zeta Q / 2), the mean of DR, SDR and SL over S': never of larger variance.
 
 A column of levels is told truly with probability k, else as one of its L levels at random. A record then stands L times, once with each
-level z, weighed by u_z = (1{z is told} - (1 - k) / L) / k, whose mean is 1 at the true level and 0 at the others. Levels and noise are
-drawn independently, so that the weighed sum of corrected losses has the mean of the loss of the true record, whatever the loss; of two
-such columns the weights are products.
+level z, weighed by u_z = (1{z is told} - (1 - k) / L) / k. The mean of u_z is 1 at the true level and 0 at the others. Levels and noise
+are drawn independently. So the weighed sum of corrected losses has the mean of the loss of the true record, whatever the loss. For two
+columns of this kind the weights are products.
 
-Unbiased: the distribution of X1 is zeta that of X plus (1 - zeta) that of X + S, and X2 has that of X + S; and E of a function g of
-X + S, minus half the Laplacian of g in the scales lam, is E g(X), as 1 + q / 2 is the inverse of the characteristic function of S.
-Source: Lu, Chen, Qiu 2026, sections 4 and 5 (DR, SDR, SL); RB is derived here: errata, the section on protected records; so are the
+Unbiased: the distribution of X1 is zeta that of X plus (1 - zeta) that of X + S, and X2 has that of X + S. Take E of a function g of X
++ S, minus half the Laplacian of g in the scales lam. It is E g(X), as 1 + q / 2 is the inverse of the characteristic function of S.
+Source: Lu, Chen, Qiu 2026, sections 4 and 5 (DR, SDR, SL). RB is derived here: errata, the section on protected records. So are the
 weights of levels, by the inverse of the matrix of what is told.
 """
 
@@ -64,9 +64,11 @@ from confide.local.fits.noisy_means import (
 class Loss:
     """The base of the losses.
 
-    location: whether l depends on y - t alone, so that the response may be protected and scaled. kinked: whether a derivative jumps, and
-    cornered: whether the first one does. widest: the noise variance of the index from which on a corrected score has no variance.
-    sides: what the first and the second level of a response of two levels are. convex: whether the loss itself is convex in t.
+    - location: whether l depends on y - t alone, so that the response may be protected and scaled.
+    - kinked: whether a derivative jumps; cornered: whether the first one does.
+    - widest: the noise variance of the index from which on a corrected score has no variance.
+    - sides: what the first and the second level of a response of two levels are.
+    - convex: whether the loss itself is convex in t.
     """
 
     name: ClassVar[str]
@@ -112,7 +114,7 @@ class Loss:
 
     @property
     def target(self) -> str:
-        """What is estimated, in a title."""
+        """The estimand, in a title."""
         raise NotImplementedError
 
     def checked(self, y: Array) -> None:
@@ -386,13 +388,39 @@ _NODES, _TINY = 64, 1e-14
 
 @dataclass(frozen=True, eq=False)
 class OwnLoss(Loss):
-    """l(t, y) of one index t = x'b and one response, twice differentiable in t: `function` takes and gives JAX scalars.
+    """A loss of the user's, differentiated by JAX.
 
-    The correction needs no more than this: the Laplacian of the loss in the terms, in the scales of their noise, is Q l''(t), and its mean
-    under Laplace noise, for RB, is a weighted mean over the 64 Gauss-Laguerre points of either sign: where l is smooth on the scale of
-    the noise these leave less than draws do. title: what is estimated. The response is published as it is. Needs
-    `pip install "confide[autodiff]"`.
-    Raises `PlanError` where JAX is not installed, or the function is none of two scalars.
+    The loss l(t, y) is a function of one index t = x'b and one response, twice
+    differentiable in t. It needs ``pip install "confide[autodiff]"``. The
+    response is published without protection.
+
+    Parameters
+    ----------
+    function : callable
+        Function of two JAX scalars, t and y, that gives a JAX scalar.
+    title : str, default "line of the least mean loss"
+        The estimand, in words.
+
+    Raises
+    ------
+    PlanError
+        When the loss is used: JAX is not installed, or the function is not one
+        of two scalars.
+
+    Notes
+    -----
+    The correction needs only derivatives in t, because the Laplacian of the
+    loss in the terms, in the scales of their noise, is Q l''(t). For "RB" the
+    mean under Laplace noise is a weighted mean over the 64 Gauss-Laguerre
+    points of either sign. Where l is smooth on the scale of the noise, its
+    error is smaller than that of random draws.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> loss = cf.local.OwnLoss(lambda t, y: (y - t) ** 2)
+    >>> loss.title
+    'line of the least mean loss'
     """
 
     function: Callable[[Any, Any], Any]
@@ -460,7 +488,7 @@ def _jax() -> Any:
         import jax
     except ImportError:
         raise PlanError(
-            "a loss of your own needs JAX: pip install 'confide[autodiff]'; or take one of the losses by name"
+            "a user-defined loss needs JAX: pip install 'confide[autodiff]'; or take one of the losses by name"
         ) from None
     return jax
 
@@ -472,9 +500,11 @@ METHODS = ("naive", "DR", "SDR", "SL", "RB")
 class Rows:
     """Protected rows as an analyst has them, in units of the declared domains.
 
-    x (n, p) terms and y (n,) response; lam (p,): noise standard deviation of each term, 0 where it is public; lam_y: of the response;
-    zeta: the probability that a row was published without noise. Where columns of levels were protected each of the `len(rows)` records
-    stands `copies` times in a row, as it was told first, with weights (n,).
+    - x (n, p): terms; y (n,): response.
+    - lam (p,): SD of the noise of each term, 0 where it is public; lam_y: of the response.
+    - zeta: the probability that a row was published without noise.
+    - weights (n,), copies: where columns of levels were protected, each of the `len(rows)` records stands `copies` times in sequence,
+      first as it was told.
     """
 
     x: Array
@@ -531,7 +561,8 @@ class Rows:
 class Corrected:
     """The corrected mean loss of protected rows under one of `METHODS`: value with gradient, scores and curvature.
 
-    rows are X1, again X2 (`Rows.noised_again`; the same object at zeta = 0). The parameters are those of `rows.x`, shape (p,).
+    rows are X1, again X2 (`Rows.noised_again`; the same object at zeta = 0). The parameters belong to the columns of `rows.x`, shape
+    (p,).
     """
 
     loss: Loss

@@ -28,10 +28,10 @@ _KNOT = 1 / 32
 
 @dataclass(frozen=True)
 class Tail:
-    """h N + L at r, L Laplace of scale sqrt(v): its density g and slope g', which are those of its two exponential halves.
+    """h N + L at r, L Laplace of scale sqrt(v): its density g and slope g', computed from its two exponential halves.
 
-    With phi the density of h N:  g'' = (g - phi) / v,  F = Phi + v g'.  For two Laplace variables in place of one:
-    g2 = g / 2 + h^2 (phi - g) / (2 v) - r g' / 2 and F2 = F - (h^2 g' + r g) / 2.
+    With phi the density of h N:  g'' = (g - phi) / v,  F = Phi + v g'.  For two Laplace variables instead of one: g2 = g / 2 + h^2 (phi
+    - g) / (2 v) - r g' / 2 and F2 = F - (h^2 g' + r g) / 2.
     """
 
     v: float
@@ -94,10 +94,10 @@ def laguerre(count: int) -> tuple[Array, Array]:
 def log_odds_smoothed(t: Array, y: Array, v: float) -> tuple[Array, Array, Array]:
     """(G, dG/dt, dG/dv) of the logistic loss under Laplace noise: Gauss-Laguerre on both sides.
 
-    20 nodes up to scale 1 (error 1e-7), 64 up to 5 (2e-5). Beyond that log(1 + e^t) = max(t, 0) + log(1 + e^-|t|): the first part in
-    closed form, the second, which is small and short, by Gauss-Legendre on pieces between its kink and that of the Laplace density.
-    Many rows share a spline through the values at knots: the index is one number, and the response enters by a product alone. As
-    log(1 + e^t) is t more than log(1 + e^-t), its mean at -t is known from that at t, and knots are needed on one side of 0 alone.
+    20 nodes up to scale 1 (error 1e-7), 64 up to 5 (2e-5). Beyond that log(1 + e^t) = max(t, 0) + log(1 + e^-|t|). The first part has a
+    closed form. The second is small and short, and is integrated by Gauss-Legendre on pieces between its kink and that of the Laplace
+    density. Many rows share a spline through the values at knots: the index is one number, and the response enters by a product alone.
+    As log(1 + e^t) is t more than log(1 + e^-t), its mean at -t is known from that at t, and knots are needed on one side of 0 alone.
     """
     away = np.abs(t)
     low, high = (float(away.min()), float(away.max())) if t.size else (0.0, 0.0)

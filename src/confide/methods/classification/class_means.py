@@ -1,20 +1,21 @@
 """Class sums: means and shares of classes with intervals, and the classifier that they make, from one Gaussian release.
 
-Estimates the share of each class and the mean of each feature within it, for records moved into the public bounds and, in half-widths
-from their middle, into the ball |u| <= R. A Gaussian classifier follows: log share - |x - mean|^2/(2 variance).
+Estimates the share of each class and the mean of each feature within it. Records are clipped to the public bounds and moved, in
+half-ranges from their middle, into the ball |u| <= R. A Gaussian classifier follows: log share - |x - mean|^2/(2 variance).
 
-Guarantee: mu-GDP, add-remove or substitute. A record adds (u, t) to the sums of its own class and to its count. Under substitute with
-t = R the squared distance is |u - u'|^2 <= 4 R^2 within a class and |u|^2 + |u'|^2 + 2 t^2 <= 4 R^2 across two: 2 R, and the counts ride
-for free. Under add-remove it is |u|^2 + t^2 = 1.25 R^2 at t = R/2. Unless variance="identity", a fifth of mu^2 pays for sums of
-u_j^2 by class: sum u_j^4 <= (R min(1, R))^2, sqrt(2) times that under substitute because squares are not negative. Gaussian mechanisms
-on exact integers (`sums`) with rounded Gaussian noise; mu^2 adds (Dong, Roth, Su 2022).
+Guarantee: mu-GDP, add/remove or substitution. A record adds (u, t) to the sums of its class and to its count. Under substitution
+with t = R the squared distance is |u - u'|^2 <= 4 R^2 within a class. Across two it is |u|^2 + |u'|^2 + 2 t^2 <= 4 R^2. So the
+sensitivity is 2 R, and the counts cost nothing more. Under add/remove it is |u|^2 + t^2 = 1.25 R^2 at t = R/2. Unless
+variance="identity", a fifth of the budget (of squared mu) pays for sums of u_j^2 by class: sum u_j^4 <= (R min(1, R))^2, sqrt(2) times
+that under substitution because squares are not negative. Gaussian mechanisms on exact integers (`sums`) with rounded Gaussian noise;
+the squares of mu add up (Dong, Roth, Su 2022).
 
-Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2 (1 + mean_k^2/t^2)/n_k^2), n_k noisy; share q_k +- z sqrt(q (1 - q)/n + noise). Covers the
-shares and class means of the population for records moved as above. v_k is 1 in the data's units for variance="identity", which is an
-assumption then, else the released variance with an allowance for its own noise.
-Source: the class statistics of Shen, Tong, Wang 2026, section 3, without their test: docs/methods/class_means.md.
+Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2 (1 + mean_k^2/t^2)/n_k^2), n_k noisy; share q_k +- z sqrt(q (1 - q)/n + noise). It
+covers the shares and class means of the population for records moved as above. With variance="identity" v_k is 1 in the data's units,
+which is an assumption. Otherwise it is the released variance with an allowance for its own noise. Source: the class statistics of Shen,
+Tong, Wang 2026, section 3, without their test: docs/methods/class_means.md.
 
-Shares and class means without privacy, on practice records as their schema reads them: what intervals of classes are judged against.
+Shares and class means without privacy, on test data as their schema reads them: what intervals of classes are judged against.
 
 What the methods of classes share: features in a ball, sums of squares where variances are released, and the reference.
 """
@@ -93,7 +94,19 @@ def class_truth(frame: Any, own: ClassDesign, radius: float) -> dict[str, float]
 
 
 class OfClasses(Method):
-    """Base of methods for shares and means of classes. variance: how it is found; radius: of the ball, None for the default."""
+    """Base of methods for shares and means of classes.
+
+    Parameters
+    ----------
+    variance : {"per_feature", "per_class", "shared", "identity"}, default "per_feature"
+        Variances within classes. There is one for each feature, one for each
+        feature and class, one for all (in half-ranges of the bounds), or 1 in
+        the data's units without an estimate.
+    radius : float, optional
+        Radius R of the ball that records are moved into, in half-ranges of the
+        bounds. By default sqrt(features), which no record exceeds. A smaller
+        radius costs less noise and moves records beyond it.
+    """
 
     formula: str
     variance: str
@@ -118,7 +131,7 @@ class OfClasses(Method):
     def _covered(self, rest: str) -> str:
         variances = "variances of 1 assumed" if self.variance == "identity" else "variances released"
         return (
-            "shares and class means of the population, for values moved into their bounds and records into the ball of the radius; "
+            "shares and class means of the population, for values clipped to their bounds and records moved into the ball of the radius; "
             f"sampling of records and privacy noise, {variances}, {rest}"
         )
 
@@ -141,13 +154,30 @@ _SQUARES, _MEAT = Fraction(1, 5), Fraction(3, 20)
 
 @dataclass(frozen=True)
 class ClassMeans(OfClasses):
-    """Class means, shares and a Gaussian classifier from noisy class sums. The default method of classification.
+    """Class means, shares and a Gaussian classifier. The default for classes.
 
-    formula: "kind ~ a + b", kind a categorical column (or an integer one of few values); variance: "per_feature" (default, one for each
-    feature), "per_class" (also by class), "shared" (one for all, in half-widths) or "identity" (1 in the data's units, not estimated);
-    radius: R in half-widths of the bounds, default sqrt(features), which no record exceeds; a smaller one costs less noise and
-    moves records that are further out; term_bounds: public bounds of derived terms. One pass.
+    Estimates the share of each class and the mean of each feature in it, for
+    records moved into the public bounds and into a ball of radius R.
 
+    Parameters
+    ----------
+    formula : str
+        Formula such as ``"kind ~ a + b"``. The response is a categorical
+        column, or an integer column of few values.
+
+    Notes
+    -----
+    Guarantee: Gaussian DP with parameter mu, add/remove or substitution. Class
+    sums and counts have sensitivity sqrt(1.25) R under add/remove and 2 R under
+    substitution. Unless variance="identity", a fifth of the budget pays for
+    sums of squares. The module docstring has the proofs.
+
+    References
+    ----------
+    Shen, Tong, Wang 2026, section 3, without their test.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"kind": cf.Categorical(["a", "b"]), "x": cf.Numeric(-8, 8), "y": cf.Numeric(-8, 8)})
     >>> method = ClassMeans("kind ~ x + y", variance="identity", radius=1.0)
@@ -242,7 +272,7 @@ class ClassMeans(OfClasses):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> ClassModel:
-        """The table of shares and means, which also predicts. A question has nothing to ask: `PlanError`."""
+        """The table of shares and means, which also predicts. `PlanError` for any option, because there is none."""
         (options or ResultOptions()).only()
         schema = release.plan.declared
         own = self._own(schema)

@@ -84,7 +84,7 @@ class ClassDesign:
 
     @cached_property
     def chart(self) -> tuple[Array, Array]:
-        """(middle, half), shapes (terms,): features are measured from the middle of their public bounds in half-widths."""
+        """(middle, half), shapes (terms,): features are measured from the middle of their public bounds in half-ranges."""
         return Box.of(self.design).arrays
 
     @cached_property

@@ -1,22 +1,22 @@
 """Efficient propose-test-release for class means: noise for classes of at least L records, where a hidden test finds them that large.
 
-Estimates the share of each class and the mean of each feature within it, as `ClassMeans` does, which needs no test and is the default:
-this method releases the means themselves, with noise 2.9 R/L instead of 2 R/n_k, or nothing.
+Estimates the share of each class and the mean of each feature within it. `ClassMeans` estimates the same, needs no test and is the
+default. This method releases the means themselves, with noise 2.9 R/L instead of 2 R/n_k, or nothing.
 
-Guarantee: GDP(mu, delta), substitute. The safety (min_k n_k - (L - 1))_+ moves by at most 1. Where it is above 0, means and counts move by
-alpha = sqrt(4 R^2 (1/L^2 + 1/(L + 1)^2) + 2 w^2) at most (proof: `efficient_ptr`). A hidden Gaussian test with a small share of mu^2, at
-least
-what makes a safety of gamma_plan pass with probability 1 - beta, decides; two neighbours are both safe, or one replies with probability
-delta at most and the other never. Unless variance="identity", a fifth of mu^2 pays for sums of u_j^2 by class, as in `ClassMeans`.
-Source: Shen, Tong, Wang 2026, Algorithm 3, with a smaller alpha, a larger safety and exact Gaussian accounting (docs/errata.md).
+Guarantee: (mu, delta)-Gaussian DP, substitution. The safety (min_k n_k - (L - 1))_+ moves by at most 1. Where it is above 0, means and
+counts move by alpha = sqrt(4 R^2 (1/L^2 + 1/(L + 1)^2) + 2 w^2) at most (proof: below). A hidden Gaussian test decides. It has a small
+share of squared mu, at least what makes a safety of gamma_plan pass with probability 1 - beta. Two neighbors are both safe, or one
+replies with probability delta at most and the other never. Unless variance="identity", a fifth of squared mu pays for sums of u_j^2 by
+class, as in `ClassMeans`. Source: Shen, Tong, Wang 2026, Algorithm 3, with a smaller alpha, a larger safety and exact Gaussian
+accounting (docs/errata.md).
 
-Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2) and shares as in `ClassMeans`; covers the shares and class means of the population for
-records moved into the bounds and the ball; given a reply, where `conditional_on_reply` is flagged.
+Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2) and shares as in `ClassMeans`. It covers the shares and class means of the population,
+for records clipped to the bounds and moved into the ball. It is conditional on a reply, where `conditional_on_reply` is flagged.
 
 Class means where every class is large: what efficient propose-test-release tests and releases, in exact integers.
 
-Relation substitute. `rows` are class rows with T = 1 step for a count, so that their sum holds S_k and n_k exactly; |S u| <= B = 2^20. L
-is public, at least 2.
+Relation substitute. `rows` are class rows with T = 1 step for a count, so that their sum holds S_k and n_k exactly; |S u| <= B = 2^20.
+L is public, at least 2.
 
     safety      gamma = (min_k n_k - (L - 1))_+ over all public classes. One record changes each n_k by at most 1, hence gamma too.
     gamma > 0   every n_k >= L. The mean of class k moves by at most 2 B/n_k when one of its records is replaced or leaves, since
@@ -25,7 +25,8 @@ is public, at least 2.
                 alpha = sqrt(4 B^2 (1/L^2 + 1/(L + 1)^2) + 2 w^2) at most, whatever the size of gamma on the other side.
 
 Released is rint(2^20 (means, w counts)/alpha): it moves by 2^20 steps and sqrt(dimension) for rounding, which is exact in Fractions.
-Proportions n_k/n with weight n w are the same block. Source: Shen, Tong, Wang 2026, Algorithm 3, with smaller constants (docs/errata.md).
+Proportions n_k/n with weight n w are the same block. Source: Shen, Tong, Wang 2026, Algorithm 3, with smaller constants
+(docs/errata.md).
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ class SafeMeans(_OfSums):
         return np.array([*means, *(round(count_unit * n) for n in counts)], dtype=object)
 
     def decode(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(counts, means (classes, features) in half-widths) from values in steps."""
+        """(counts, means (classes, features) in half-ranges) from values in steps."""
         k = len(self.map.own.classes)
         unit = self.alpha / _FINE
         return values[k * self.map.block :] * unit / self.weight, values[: k * self.map.block].reshape(
@@ -158,13 +159,41 @@ _SQUARES = Fraction(1, 5)
 
 @dataclass(frozen=True)
 class EfficientPTRBayes(Replying, OfClasses):
-    """Class means, shares and a Gaussian classifier by efficient propose-test-release, or no reply.
+    """Class means and shares by efficient propose-test-release.
 
-    formula, variance, radius, term_bounds: as `ClassMeans`. Either c0: the least share of a class that the noise is made for, about half of
-    the least share to expect (needs the public n: L = floor(c0 n) + 1), or least: L itself. gamma_plan: records above L - 1 in the smallest
-    class that shall pass with probability 1 - beta (default 3 L/4: a share of 1.75 c0 replies, one near c0 rarely). One pass. A delta is
-    needed. `plan.constants["records for a reply"]` is the size of the smallest class from which a reply has probability 1 - beta.
+    Estimates what `ClassMeans` does, which needs no test and is the default.
+    Here the means themselves are released, where a hidden test finds every
+    class large; otherwise the result is "declined". A delta is needed.
 
+    Parameters
+    ----------
+    c0 : float, optional
+        Least share of a class that the noise is made for, about half of the
+        least share to expect. Then L = floor(c0 n) + 1, and n has to be public.
+        Give either `c0` or `least`.
+    least : int, optional
+        Least number L of records of a class that the noise is made for.
+    gamma_plan : float, optional
+        Number of records above L - 1 in the smallest class that passes with
+        probability 1 - beta. By default 3 L/4, so that a share of 1.75 c0 has a
+        reply.
+    beta : float, default 0.001
+        Probability that the release declines at `gamma_plan`.
+
+    Notes
+    -----
+    Guarantee: (mu, delta)-Gaussian DP under substitution. The safety moves by
+    at most 1, and where it is above 0, means and counts move by at most alpha.
+    The module docstring has alpha and the proof.
+    ``plan.constants["records for a reply"]`` is the size of the smallest class
+    from which a reply has probability 1 - beta.
+
+    References
+    ----------
+    Shen, Tong, Wang 2026, Algorithm 3, with a smaller alpha.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"kind": cf.Categorical(["a", "b"]), "x": cf.Numeric(-8, 8)})
     >>> plan = EfficientPTRBayes("kind ~ x", c0=0.04).plan(schema, cf.ApproxDP(1.0, 1e-6), n=5_000)
@@ -194,8 +223,8 @@ class EfficientPTRBayes(Replying, OfClasses):
             )
         if self.c0 is not None and not (is_finite(self.c0) and 0 < self.c0 < 0.5):
             raise PlanError(
-                f"c0 must be above 0 and below one over the number of classes, got {self.c0!r}; about half of the least share of a "
-                "class to expect is usual: write c0=0.05 where that share is 0.1"
+                f"c0 must be above 0 and below one over the number of classes, got {self.c0!r}. Usual is about half of the "
+                "least share of a class to expect; write c0=0.05 where that share is 0.1"
             )
         if self.least is not None and (
             isinstance(self.least, bool) or not isinstance(self.least, int) or not 2 <= self.least < 1 << 40
@@ -217,10 +246,10 @@ class EfficientPTRBayes(Replying, OfClasses):
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """The test and what follows it, from public facts. n: the number of records, which c0 is a share of.
+        """Plan the test and what follows it, from public facts. n: the number of records, which c0 is a share of.
 
-        Raises `PlanError` for a formula or setting that cannot work, also where no class sizes of n records make the planned reply;
-        `PrivacyError` for a request without a delta.
+        Raises `PlanError` for a formula or setting that cannot work, and where no class sizes of n records allow the planned reply.
+        Raises `PrivacyError` for a guarantee without a delta.
         """
         own = self._own(schema)
         least = self._least(own, n)
@@ -267,7 +296,7 @@ class EfficientPTRBayes(Replying, OfClasses):
                 "classes can be larger; about half of the least share to expect is usual"
             )
         if n is None:
-            raise PlanError("c0 is a share of the public number of records; give n=, or least= in place of c0")
+            raise PlanError("c0 is a share of the public number of records; give n=, or least= instead of c0")
         return least_class_size(self.c0, n)
 
     def _gamma(self, least: int) -> float:
@@ -280,7 +309,7 @@ class EfficientPTRBayes(Replying, OfClasses):
         if needed * classes <= n:
             return
         said = (
-            f"no reply can be planned for: with L = {least:,} and gamma_plan = {self._gamma(least):.4g} the smallest class needs "
+            f"a reply cannot be planned for: with L = {least:,} and gamma_plan = {self._gamma(least):.4g} the smallest class needs "
             f"{needed:,} records, {classes} classes {needed * classes:,} in all, and there are {n:,}"
         )
         room = n // classes + 1
@@ -332,7 +361,7 @@ class EfficientPTRBayes(Replying, OfClasses):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> ClassModel:
-        """The table of shares and means, which also predicts, or a result with status "declined". No question: `PlanError`."""
+        """The table of shares and means, which also predicts, or a result with status "declined". `PlanError` for any option."""
         (options or ResultOptions()).only()
         own, least = self._own(release.plan.declared), int(release.plan.constants["least"])
         words: dict[str, Any] = {"target": self._target(own), "intervals_for": self._intervals_for()}

@@ -30,12 +30,15 @@ _LEAST = 1e-8
 
 @dataclass(frozen=True)
 class ClassStatistics:
-    """Released statistics in half-widths of the bounds. K classes, p features.
+    """Released statistics in half-ranges of the bounds. K classes, p features.
 
-    counts: noisy sizes (K,), of noise sd `count_sd`; means: (K, p), unprojected; mean_noise: their noise variances (K, p), without that of
-    the counts where the means are released themselves; squares: noisy means of squares (K, p) or None; square_noise: their noise
-    variances (K, p); laplace: the counts' noise is Laplace's; of_units: the covariance of shares and means where several rows of a unit
-    count, and the sd of each variance (`sums`); weak: why independent units are too few for intervals, "" where they are not.
+    - counts: noisy sizes (K,); count_sd: SD of their noise.
+    - means: (K, p), unprojected; mean_noise: their noise variances (K, p), without that of the counts where the means are released
+      themselves.
+    - squares: noisy means of squares (K, p) or None; square_noise: their noise variances (K, p).
+    - laplace: whether the counts' noise is Laplace noise.
+    - of_units: the covariance of shares and means where several rows of a unit count, and the SD of each variance (`sums`).
+    - weak: why independent units are too few for intervals, "" where they are not.
     """
 
     counts: Array
@@ -55,7 +58,7 @@ class ClassStatistics:
 
     @property
     def total(self) -> float:
-        """The noisy number of records, at least 1."""
+        """The estimated number of records, at least 1."""
         return max(float(self.counts.sum()), 1.0)
 
     @property
@@ -66,13 +69,13 @@ class ClassStatistics:
 
 
 def checked_radius(radius: float | None, features: int) -> float:
-    """R in half-widths: the corner of the box when left out; `PlanError` for one that is no positive number."""
+    """R in half-ranges: the corner of the box by default; `PlanError` for one that is not a positive number."""
     corner = sqrt(features)
     if radius is None:
         return corner
     if not is_number(radius) or not 1e-3 <= radius <= 1e6:
         raise PlanError(
-            f"radius must be a number of at least 0.001, in half-widths of the bounds, got {radius!r}; leave it out for sqrt(features)"
+            f"radius must be a number of at least 0.001, in half-ranges of the bounds, got {radius!r}; leave it out for sqrt(features)"
         )
     return min(float(radius), corner)
 
@@ -100,8 +103,10 @@ def class_model(
     tables: tuple[ClassTable, ...] = (),
     of: tuple[int, ...] | None = None,
 ) -> ClassModel:
-    """The result of a release. floor: the least share of a class in predictions; intervals: False gives point estimates alone; of: the
-    features that the ball is for, all when left out, the others being in `tables`.
+    """The result of a release.
+
+    - floor: the least share of a class in predictions; intervals: False gives point estimates only.
+    - of: the features that the ball is for, all by default; the others are in `tables`.
     """
     thin = bool(float(found.counts.min()) < _least(found))
     few = thin or bool(found.weak)
@@ -171,10 +176,10 @@ def silent(
     )
 
 
-_FEW_RECORDS = "the noisy size of at least one class is below 20 or below ten sds of its noise; join classes, or ask for a larger budget"
+_FEW_RECORDS = "the noisy size of at least one class is below 20 or below ten SDs of its noise; join classes, or ask for a larger budget"
 _NO_REPLY = (
-    "the safety test did not pass: the smallest class is not certain to have the size that the noise was made for; lower c0 (or least) to "
-    "about half of the least share (or size) to expect, join classes, or take ClassMeans, which always replies"
+    "the safety test did not pass: the smallest class is not certain to have the size that the noise was made for. Lower c0 (or least) to "
+    "about half of the least share (or size) to expect, join classes, or use ClassMeans, which always replies"
 )
 
 
@@ -235,11 +240,11 @@ def _with_units(of_units: tuple[Array, Array], scale: Array, noise: Array, share
 
 
 def _for_intervals(variance: str, own: ClassDesign, found: ClassStatistics) -> Array:
-    """Variances within classes in half-widths, with what their own errors need.
+    """Variances within classes in half-ranges, with what their own errors need.
 
-    With V the variance of a mean and t the sd of its estimated part, from privacy noise and from n_k records, a Student quantile with
-    2 V^2/t^2 degrees of freedom (Satterthwaite) is a normal one for V + (z^2 + 1)/4 t^2/V: at most 2 t^2/V up to the level of 99 %. No more
-    than t is added.
+    Let V be the variance of a mean and t the SD of its estimated part, from privacy noise and from n_k records. A Student quantile with
+    2 V^2/t^2 degrees of freedom (Satterthwaite) is a normal one for V + (z^2 + 1)/4 t^2/V. That is at most 2 t^2/V up to the level of
+    99%. No more than t is added.
     """
     value = _plain(variance, own, found)
     if variance == "identity" or found.squares is None:
@@ -252,7 +257,7 @@ def _for_intervals(variance: str, own: ClassDesign, found: ClassStatistics) -> A
 
 
 def _plain(variance: str, own: ClassDesign, found: ClassStatistics) -> Array:
-    """Variances within classes in half-widths."""
+    """Variances within classes in half-ranges."""
     if variance == "identity" or found.squares is None:
         return np.broadcast_to(own.chart[1] ** -2.0, found.means.shape).copy()
     sizes = np.maximum(found.sizes, 2.0)[:, None]
@@ -287,7 +292,7 @@ def _classifier(
 
 
 def _for_predictions(variance: str, own: ClassDesign, found: ClassStatistics, places: list[int]) -> Array:
-    """Variances of the classifier in half-widths, not below one sd of their noise."""
+    """Variances of the classifier in half-ranges, not below one SD of their noise."""
     if variance == "identity" or found.squares is None or not places:
         return np.broadcast_to(own.chart[1] ** -2.0, found.means.shape).copy()
     assert found.square_noise is not None

@@ -1,14 +1,15 @@
 """Records by class, in exact integers: what class sums, counts and second moments are sums of.
 
-A record of class k is u = (x - C)/H, C and H middle and half-width of the public bounds, moved into the ball |u| <= R, and stands in the
-block of its class, all others being 0. With B = 2^20 steps for R and T steps for a count, a row is (S u in block k, T in place k):
+A record of class k is u = (x - C)/H, with C and H the middle and half-range of the public bounds, moved into the ball |u| <= R. It
+fills the block of its class, and all others are 0. With B = 2^20 steps for R and T steps for a count, a row is (S u in block k, T in
+place k):
 
-    add-remove   one row has squared length |S u|^2 + T^2, at most B^2 + T^2.
-    substitute   in the same class the counts cancel and |S u - S u'| <= 2 B. In two classes the blocks do not overlap, and the
-                 squared distance is |S u|^2 + |S u'|^2 + 2 T^2, at most 2 B^2 + 2 T^2. So the sensitivity is exactly 2 B
-                 for any T <= B: counts at T = B ride for free.
+- Under add/remove one row has squared length |S u|^2 + T^2, at most B^2 + T^2.
+- Under substitution in the same class the counts cancel and |S u - S u'| <= 2 B. In two classes the blocks do not overlap, and the
+  squared distance is |S u|^2 + |S u'|^2 + 2 T^2, at most 2 B^2 + 2 T^2. So the sensitivity is exactly 2 B for any T <= B: counts at T =
+  B cost nothing more.
 
-Under add-remove counts are not free, so that they are taken at T = B/2: sqrt(1.25) B in all where T = B would give sqrt(2) B.
+Under add/remove counts do cost, so that they are taken at T = B/2: sqrt(1.25) B in all where T = B would give sqrt(2) B.
 
 Source: Shen, Tong, Wang 2026 have means and proportions; sums and counts in one release: docs/methods/class_means.md.
 
@@ -18,12 +19,12 @@ At released means c_kj and shares q_k the score of a unit is, over its usable ro
 
     g_kj = sum v (u_j - c_kj)/d_j over its rows of class k,    s_k = sum v (1[class k] - q_k),
 
-d_j a released standard deviation, so that the sum of g g' over units is n_k n_l times the covariance of the means of classes k and l, in
-units of d, and that of s s' n^2 times that of the shares. |g| is cut at G, |s| at S = sqrt(2) times the rows that count, and (g/G, s/S) is
-coded with |m|^2 <= 2 2^40.
+with d_j a released standard deviation. So the sum of g g' over units is n_k n_l times the covariance of the means of classes k and l,
+in units of d. That of s s' is n^2 times that of the shares. |g| is clipped at G, |s| at S = sqrt(2) times the rows that count, and
+(g/G, s/S) is coded with |m|^2 <= 2 2^40.
 
-Guarantee: one unit moves the Gram matrix by at most 2 2^40 in the Frobenius norm, sqrt(2) times that under substitute (`core.Gram`),
-whatever c, q and G are: they follow from what was drawn before. Source: cluster-robust covariances (Liang, Zeger 1986).
+Guarantee: one unit moves the Gram matrix by at most 2 2^40 in the Frobenius norm, sqrt(2) times that under substitution (`core.Gram`).
+This holds for any c, q and G, because they follow from what was drawn before. Source: cluster-robust covariances (Liang, Zeger 1986).
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def placed(own: ClassDesign, radius: float, codes: Codes) -> Placed:
 
 @dataclass(frozen=True)
 class _ByClass(SparseMap):
-    """What maps of records by class share: a record's numbers stand in the block of its class, all others are 0."""
+    """What maps of records by class share: a record's numbers fill the block of its class, all others are 0."""
 
     own: ClassDesign
     radius: float
@@ -162,7 +163,7 @@ class ClassRows(_ByClass):
 
     @property
     def steps(self) -> int:
-        """S: integer steps in one half-width."""
+        """S: integer steps in one half-range."""
         return steps(self.radius, self.block)
 
     @property
@@ -208,7 +209,7 @@ class SquareRows(_ByClass):
 
     @property
     def steps(self) -> int:
-        """Integer steps in one squared half-width."""
+        """Integer steps in one squared half-range."""
         return steps(self.radius * min(1.0, self.radius), self.block)
 
     @property
@@ -268,8 +269,8 @@ _FLOOR, _UNIT_FLOOR = 0.7, 0.25
 class UnitClassScores(RecordMap):
     """One unit as its scores in integer steps, those of means class by class and then those of shares: width classes (features + 1).
 
-    means: (classes, features) in half-widths, row by row, shares (classes,) and scales d (features,), from earlier noisy numbers; cut: G.
-    The digest leaves them out, as the bound holds for any.
+    From earlier noisy numbers: means (classes, features) in half-ranges, row by row, shares (classes,) and scales d (features,); cut:
+    G. The digest excludes them, because the bound holds for any.
     """
 
     own: ClassDesign
@@ -356,10 +357,11 @@ class UnitClassScores(RecordMap):
 def unit_covariance(
     scores: UnitClassScores, values: Array, variance: float, sizes: Array, variances: Array, units: float
 ) -> tuple[Array, Array]:
-    """(covariance of shares and means, standard deviation of each variance), in the order of a `ClassModel`, means in half-widths.
+    """(covariance of shares and means, standard deviation of each variance), in the order of a `ClassModel`, means in half-ranges.
 
-    values: the noisy Gram matrix in steps, variance: of the noise on its diagonal; sizes: noisy numbers of records by class; variances:
-    of records within classes (classes, features); units: how many count as independent.
+    - values: the noisy Gram matrix in steps; variance: of the noise on its diagonal.
+    - sizes: estimated numbers of records by class; variances: of records within classes (classes, features).
+    - units: how many count as independent.
     """
     k, p = len(sizes), variances.shape[1]
     of_g, of_s = scores.steps

@@ -4,15 +4,16 @@ Estimates f_h(x_j) = E[K(x_j, X) Y]/E[K(x_j, X)] at public points of one or seve
 kernel of public bandwidths, Y clipped to its declared bounds. Numerator over denominator is released itself, at all points at once, or
 nothing. For one feature `Kernel` releases the whole curve with less noise and needs no test.
 
-Guarantee: GDP(mu, delta), substitute. The safety (min_j d_j - d0)_+/B moves by at most 1, d_j the kernel sum at x_j, B the kernel's peak;
-where it is above 0 the m values move by at most alpha = (2 R/d0) sqrt(min(m B^2, 2 max_x sum_j K(x_j, x)^2)), R half the response's range
-(proof: `sums`, for weights that are integers). A hidden Gaussian test with the share of mu^2 that makes a safety of
-gamma_plan pass with probability 1 - beta decides; two neighbours are both safe, or one replies with probability delta at most and
-the other never. What follows costs the rest: a tenth for kernel sums and local moments of clipped residuals, which intervals need.
-Source: Shen, Tong, Wang 2026, Algorithm 5, with half the constants, one release for all points and exact Gaussian accounting.
+Guarantee: (mu, delta)-Gaussian DP, substitution. Let d_j be the kernel sum at x_j and B the kernel's peak. The safety (min_j d_j -
+d0)_+/B moves by at most 1. Where it is above 0 the m values move by at most alpha = (2 R/d0) sqrt(min(m B^2, 2 max_x sum_j K(x_j,
+x)^2)), R half the response's range (proof: `sums`, for weights that are integers). A hidden Gaussian test decides, with the share of
+squared mu that makes a safety of gamma_plan pass with probability 1 - beta. Two neighbors are both safe, or one replies with
+probability delta at most and the other never. What follows costs the rest: a tenth for kernel sums and local moments of clipped
+residuals, which intervals need. Source: Shen, Tong, Wang 2026, Algorithm 5, with half the constants, one release for all points and
+exact Gaussian accounting.
 
-Interval: normal, f_j +- z sqrt(M_j/d_j^2 + s^2) with M_j the released sum of K^2 times squared residuals. Covers the smoothed curve at the
-points, given a reply where `conditional_on_reply` is flagged; not the bias of smoothing.
+Interval: normal, f_j +- z sqrt(M_j/d_j^2 + s^2) with M_j the released sum of K^2 times squared residuals. It covers the smoothed curve
+at the points, conditional on a reply where `conditional_on_reply` is flagged; not the bias of smoothing.
 """
 
 from __future__ import annotations
@@ -48,13 +49,50 @@ _FAR = 1e50
 
 @dataclass(frozen=True)
 class EfficientPTRKernel(Replying):
-    """Kernel regression at public points by efficient propose-test-release, or no reply.
+    """Kernel regression at public points by efficient propose-test-release.
 
-    formula: "y ~ a + b", numeric features; points: numbers, or one tuple for each point; bandwidth: one for all features or one for each,
-    in their units. Either least: the kernel sum, in records at the peak, that the noise is made for (d0/B, above 1), or c0: d0 over n, in
-    units of a density (needs the public n). gamma_plan: what the sum exceeds `least` by, in the same units, when the test shall pass with
-    probability 1 - beta (default `least`: twice the sum). residual_bound: as in `Kernel`. Two passes.
+    Estimates f_h(x_j) = E[K(x_j, X) Y]/E[K(x_j, X)] at public points of one or
+    several features. Where a hidden test finds too few records, the result is
+    "declined". For one feature `Kernel` releases the whole curve with less
+    noise and needs no test.
 
+    Parameters
+    ----------
+    formula : str
+        Formula ``"y ~ a + b"`` with numeric features.
+    points : sequence of float or of tuples
+        Public points: numbers for one feature, or one tuple for each point.
+    bandwidth : float or sequence of float
+        Bandwidth of all features, or one for each, in their units.
+    least : float, optional
+        Kernel sum that the noise is made for, in records at the kernel's peak
+        (d0/B), above 1. Give either `least` or `c0`.
+    c0 : float, optional
+        The same as d0 over n, in units of a density. It needs the public n.
+    kernel : {"gaussian", "epanechnikov"}, default "gaussian"
+        Kernel of each feature.
+    gamma_plan : float, optional
+        What the kernel sum exceeds `least` by when the test passes with
+        probability 1 - beta. By default `least`, so that the sum is twice
+        `least`.
+    beta : float, default 0.001
+        Probability that the release declines at `gamma_plan`.
+    residual_bound : float, optional
+        Size to which residuals are clipped in the variance, in units of the
+        response. By default its whole range.
+
+    Notes
+    -----
+    Guarantee: (mu, delta)-Gaussian DP under substitution. The safety moves by
+    at most 1, and where it is above 0, the m values move by at most alpha. The
+    module docstring has alpha and the proof.
+
+    References
+    ----------
+    Shen, Tong, Wang 2026, Algorithm 5, with half the constants.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1)})
     >>> method = EfficientPTRKernel("y ~ x", points=[0.25, 0.5], bandwidth=0.05, least=80.0)
@@ -175,7 +213,7 @@ class EfficientPTRKernel(Replying):
         least = self.least
         if least is None:
             if n is None:
-                raise PlanError("c0 is a share of the public number of records; give n=, or least= in place of c0")
+                raise PlanError("c0 is a share of the public number of records; give n=, or least= instead of c0")
             assert self.c0 is not None
             # over B, the peak of a kernel that integrates to 1
             mass = 2.5066282746310002 if self.kernel == "gaussian" else 4 / 3
@@ -219,7 +257,7 @@ class EfficientPTRKernel(Replying):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> Curve:
-        """The values at the points, or a result with status "declined". A question has nothing to ask: `PlanError`."""
+        """The values at the points, or a result with status "declined". `PlanError` for any option, because there is none."""
         (options or ResultOptions()).only()
         rows, d0 = self._rows(release.plan.declared), int(release.plan.constants["d0"])
         design, m = rows.design, len(rows.points)

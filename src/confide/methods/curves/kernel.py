@@ -1,33 +1,33 @@
 """Kernel regression (Nadaraya, Watson) of one feature: a whole curve, released once with Gaussian-process noise.
 
-Estimates f_h(x) = E[K(x, X) Y]/E[K(x, X)], K the Gaussian kernel of a public bandwidth h, Y clipped to its declared bounds. The release is
-one vector of exact kernel sums at nodes h/2 apart (`sums`), from which numerator and denominator follow at every x:
-their noise is a Gaussian process with covariance proportional to K, any number of query points costs one release, and no state is kept.
+Estimates f_h(x) = E[K(x, X) Y]/E[K(x, X)], K the Gaussian kernel of a public bandwidth h, Y clipped to its declared bounds. The release
+is one vector of exact kernel sums at nodes h/2 apart (`sums`), from which numerator and denominator follow at every x. Their noise is a
+Gaussian process with covariance proportional to K. Any number of query points costs one release, and no state is kept.
 
-Guarantee: mu-GDP, add-remove or substitute. One record adds (1, v) (x) a(x), |v| <= 1, |a(x)|^2 <= 1, whose squared length is at most 2.
-Two records have a nonnegative inner product (1 + v v')(a'a'), because kernel and 1 + v v' are, so they differ by at most sqrt(4) = 2. Both
-in exact integers, both attained; the noise's pointwise sd is sqrt(2) and 2 over mu, in units of K(x, x), for numerator and
-denominator alike. One tenth of mu^2 pays for the local moments of clipped residuals, a second vector of the same kind with the squared
-kernel: one record adds at most 1, two differ by at most sqrt(2). Gaussian mechanisms on exact integers (Dong, Roth, Su 2022).
-Source: Hall, Rinaldo, Wasserman 2013 (functions with Gaussian-process noise); Shen, Tong, Wang 2026 (the estimator). The sensitivities, the
-exact integers and the band are worked out here.
+Guarantee: mu-GDP, add/remove or substitution. One record adds (1, v) (x) a(x), |v| <= 1, |a(x)|^2 <= 1, whose squared length is at most
+2. Two records have a nonnegative inner product (1 + v v')(a'a'), because kernel and 1 + v v' are nonnegative, so they differ by at most
+sqrt(4) = 2. Both hold in exact integers, and both are attained. The noise's pointwise SD is sqrt(2) and 2 over mu, in units of K(x, x),
+for numerator and denominator alike. One tenth of squared mu pays for the local moments of clipped residuals. They are a second vector
+of the same kind with the squared kernel: one record adds at most 1, two differ by at most sqrt(2). Gaussian mechanisms on exact
+integers (Dong, Roth, Su 2022). Source: Hall, Rinaldo, Wasserman 2013 (functions with Gaussian-process noise); Shen, Tong, Wang 2026
+(the estimator). The sensitivities, the exact integers and the band are worked out here.
 
-Interval: Fieller's, from sampling and privacy noise of numerator and denominator; for a response of two values with the sampling variance
-of the share that is asked about, as Wilson's (1927); where the denominator is lost in noise, or fewer than five records at the kernel's
-peak are seen, it is all that the response's bounds allow. Covers f_h, the smoothed curve, at each point, or as a whole (`simultaneous`);
-the bias f_h - f stays in it, and `undersmooth` makes that small beside the interval at the price of a wider one.
+Interval: Fieller's, from sampling and privacy noise of numerator and denominator. For a response of two values it has the sampling
+variance of the share in question, as Wilson's (1927). Where the denominator is lost in noise, or fewer than five records at the
+kernel's peak are seen, it is all that the response's bounds allow. It covers f_h, the smoothed curve, at each point, or as a whole
+(`simultaneous`). The bias f_h - f stays in it. `undersmooth` makes that bias small relative to the interval, which becomes wider.
 
 From noisy kernel sums to a curve with bands: all post-processing, in units of K(x, x) = 1 and half-ranges of the response.
 
-N and D are the noisy numerator and denominator, each with noise of sd s; f = N/max(D, 2). The error of f at x is that of
-sum_i K_i (y_i - f(x)) over D, whose sampling variance is E sum_i K_i^2 (y_i - f(x))^2. With e_i = y_i - f(x_i) that is
+N and D are the noisy numerator and denominator, each with noise of SD s; f = N/max(D, 2). The error of f at x is that of sum_i K_i (y_i
+- f(x)) over D, whose sampling variance is E sum_i K_i^2 (y_i - f(x))^2. With e_i = y_i - f(x_i) that is
 
     M(x) = sum_i K_i^2 e_i^2 + sum_i K_i^2 (f(x_i) - f(x))^2,
 
-the cross term has mean zero. The first sum is released (residuals at the released curve, clipped at tau), one sd of its own noise added
-before it is floored at 0 (three for a band that holds the whole curve: some place along it has a moment that noise made small); the second
-follows from the released curve, with D/(h sqrt(2 pi)) for the records' density. Neither can make M larger than the response's bounds allow:
-sum_i K_i^2 (1 - f^2), with |f| made smaller by one sd.
+the cross term has mean zero. The first sum is released (residuals at the released curve, clipped at tau). One SD of its noise is added
+before it is floored at 0. For a band that contains the whole curve three are added, because some place along it has a moment that noise
+made small. The second sum follows from the released curve, with D/(h sqrt(2 pi)) for the records' density. Neither can make M larger
+than the response's bounds allow: sum_i K_i^2 (1 - f^2), with |f| made smaller by one SD.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def one_feature(design: ModelMatrix, method: str) -> None:
 
 @dataclass(frozen=True)
 class Smooth:
-    """A released curve: noisy sums at the nodes of an axis (2, nodes), in units of one record at the peak, and the sd of each number."""
+    """A released curve: noisy sums at the nodes of an axis (2, nodes), in units of one record at the peak, and the SD of each number."""
 
     axis: Axis
     sums: Array
@@ -92,7 +92,7 @@ class Smooth:
         return cls(axis, noisy.decode().reshape(2, -1) / unit, sqrt(noisy.variance) / unit)
 
     def parts(self, x: Array) -> tuple[Array, Array, Array]:
-        """(D, N, s) at x: s is the sd of the noise of either, sd |a(x)|."""
+        """(D, N, s) at x: s is the SD of the noise of either, SD |a(x)|."""
         weights = self.axis.weights(x)
         return weights @ self.sums[0], weights @ self.sums[1], self.sd * np.linalg.norm(weights, axis=1)
 
@@ -103,7 +103,7 @@ class Smooth:
 
 
 def moments_at(smooth: Smooth, x: Array, residuals: ResidualRows, noisy: Noisy, *sds: float) -> list[Array]:
-    """M at x, once for each number of sds of its own noise that it is raised by."""
+    """M at x, once for each number of SDs of noise that it is raised by."""
     unit = UNIT * residuals.axis.unit / residuals.tau**2
     sums, sd = noisy.decode() / unit, sqrt(noisy.variance) / unit
     weights = residuals.axis.weights(x)
@@ -117,7 +117,7 @@ def moments_at(smooth: Smooth, x: Array, residuals: ResidualRows, noisy: Noisy, 
 
 
 def _squares(smooth: Smooth, x: Array) -> tuple[tuple[Array, Array, Array], float]:
-    """Sums of K_i^2 times 1, f(x_i) and f(x_i)^2 at x, as the released curve has them; and the largest sd of the noise of D."""
+    """Sums of K_i^2 times 1, f(x_i) and f(x_i)^2 at x, as the released curve has them; and the largest SD of the noise of D."""
     axis, h = smooth.axis, smooth.axis.h
     # the density is a smoothed one, so that some of it lies beyond the box: there the records are those at its ends
     gap = h / 8
@@ -133,8 +133,8 @@ def _squares(smooth: Smooth, x: Array) -> tuple[tuple[Array, Array, Array], floa
 def shares(smooth: Smooth, x: Array, half: float) -> Array:
     """For y = -1 or 1: the sampling variance of f if f is v, as a + b v + c v^2 in units of half-ranges `half`, shape (3, points).
 
-    E sum K_i^2 (y_i - v)^2 = sum K_i^2 (1 - 2 f(x_i) v + v^2), and f(x_i) is v and what the curve turns within the squared kernel: where
-    that makes the variance larger it is counted.
+    E sum K_i^2 (y_i - v)^2 = sum K_i^2 (1 - 2 f(x_i) v + v^2). Here f(x_i) is v plus what the curve turns within the squared kernel.
+    That part is counted where it makes the variance larger.
     """
     (total, first, _), spare = _squares(smooth, x)
     below, own = smooth.parts(x)[0], smooth.curve(x)
@@ -145,10 +145,10 @@ def shares(smooth: Smooth, x: Array, half: float) -> Array:
 
 
 def turning(smooth: Smooth, x: Array, sampling: Array, noise: Array) -> float:
-    """Bound on how far the normalised error's process turns over the curve (Rice; Johansen, Johnstone 1990).
+    """Bound on how far the normalized error's process turns over the curve (Rice; Johansen, Johnstone 1990).
 
-    The error at x is sqrt(noise) (e_N - f e_D)/sqrt(1 + f^2) + sqrt(sampling) e_S, all three of unit variance, the first two with speed
-    1/h, the last with 1/(sqrt(2) h) where records are many: at most 1/h, and what the two mixing angles turn, added up.
+    The error at x is sqrt(noise) (e_N - f e_D)/sqrt(1 + f^2) + sqrt(sampling) e_S, all three of unit variance. The first two have speed
+    1/h, the last 1/(sqrt(2) h) where records are many. So the speed is at most 1/h, plus what the two mixing angles turn, added up.
     """
     own = smooth.curve(x)
     angles = (np.arctan(own), np.arctan2(np.sqrt(sampling), np.sqrt(noise)))
@@ -158,7 +158,7 @@ def turning(smooth: Smooth, x: Array, sampling: Array, noise: Array) -> float:
 
 _THIN = Flag(
     "sparse_region",
-    "at some points the records do not stand above the privacy noise; there the interval is all that the response's "
+    "at some points the records are too few for the privacy noise; there the interval is all that the response's "
     "bounds allow",
 )
 
@@ -191,14 +191,42 @@ def range_of(points: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Kernel(FormulaMethod):
-    """Nadaraya-Watson regression as one private curve, with pointwise and simultaneous bands.
+    """Kernel regression of one feature as a whole curve, with bands.
 
-    formula: "y ~ x", one numeric feature, which may be derived ("y ~ log(x)"); bandwidth: h > 0 in units of the feature (default: a fifth
-    of its range times n^(-1/5) where n is public, under substitute, else a twentieth of the range); undersmooth: h n^(-1/20), for f itself;
-    residual_bound: residuals beyond this size, in units of the response, count at that size in the variance (default: its whole range,
-    which none exceeds; a smaller public bound makes bands narrower, and too short where residuals are larger); term_bounds: public bounds
-    of derived terms. Two passes.
+    Estimates f_h(x) = E[K(x, X) Y]/E[K(x, X)], where K is the Gaussian kernel
+    of bandwidth h and Y is clipped to its bounds (Nadaraya-Watson). Any number
+    of points of the curve costs one release.
 
+    Parameters
+    ----------
+    formula : str
+        Formula ``"y ~ x"`` with one numeric feature, which may be derived, such
+        as ``"y ~ log(x)"``.
+    bandwidth : float, optional
+        Bandwidth h above 0, in units of the feature. By default a fifth of its
+        range times n^(-1/5) where n is public (substitution), otherwise a
+        twentieth of the range.
+    undersmooth : bool, default False
+        Whether to use h n^(-1/20), so that the bias of smoothing is small
+        relative to the interval.
+    residual_bound : float, optional
+        Size to which residuals are clipped in the variance, in units of the
+        response. By default its whole range, which none exceeds. A smaller
+        bound makes bands narrower, and too short where residuals are larger.
+
+    Notes
+    -----
+    Guarantee: Gaussian DP with parameter mu, add/remove or substitution. The
+    kernel sums are a vector of exact integers whose sensitivity is sqrt(2)
+    (add/remove) or 2 (substitution) in units of K(x, x). A tenth of the budget
+    pays for the local moments of residuals. The module docstring has the proof.
+
+    References
+    ----------
+    Hall, Rinaldo, Wasserman 2013; Shen, Tong, Wang 2026.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1)})
     >>> plan = Kernel("y ~ x", bandwidth=0.05).plan(schema, cf.GDP(1.0))
@@ -328,7 +356,7 @@ class Kernel(FormulaMethod):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> Curve:
-        """The curve at points a twelfth of a bandwidth apart. A question has nothing to ask: `PlanError`."""
+        """The curve at points a twelfth of a bandwidth apart. `PlanError` for any option, because there is none."""
         (options or ResultOptions()).only()
         design, h = self._design(release.plan.declared), float(release.plan.constants["bandwidth"])
         rows, residuals = self._rows(design, h)
@@ -362,7 +390,7 @@ class Kernel(FormulaMethod):
             flags=(_THIN,) if lost.any() and not weak else (),
             facts=(
                 ("Bandwidth", f"{h:.6g}"),
-                ("Noise sd (records at the peak)", f"{float(np.median(s)):.4g}"),
+                ("Noise SD (records at the peak)", f"{float(np.median(s)):.4g}"),
             ),
             legend=(("Thin places", "where few records lie, the interval is all that the response's bounds allow"),),
             crossings=nan if weak else turning(smooth, x, whole, relative * (1 + f * f)),
@@ -396,6 +424,6 @@ def _points(axis: Axis) -> Array:
 
 
 _WEAK = (
-    "almost nowhere (over less than two bandwidths, or half of the range) do the records stand above the privacy noise; ask for a larger "
+    "almost everywhere the records are too few for the privacy noise (all but two bandwidths, or half of the range); ask for a larger "
     "bandwidth, more records or a larger budget"
 )

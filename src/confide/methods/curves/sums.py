@@ -5,27 +5,29 @@ h/sqrt(2): with nodes u_k a distance h/2 apart, a_k(x) = exp(-(x - u_k)^2/h^2)/s
 
     sum_k a_k(x) a_k(x') = exp(-(x - x')^2/(2 h^2)) = K(x, x')   within 2 exp(-2 pi^2) + 2 Phi(-6) < 1e-8   (`lost`)
 
-for x, x' in the box: the sum is the trapezoidal rule of a Gaussian of sd h/2 over nodes that reach 3 h beyond the box, whose aliases are
-exp(-2 pi^2 k^2), k = 1, 2, ... (Poisson), and whose tails are those of 6 sds. So with A = rint(S a) on the cells,
+for x, x' in the box. The sum is the trapezoidal rule of a Gaussian of SD h/2 over nodes that reach 3 h beyond the box. Its aliases are
+exp(-2 pi^2 k^2), k = 1, 2, ... (Poisson), and its tails are tails beyond 6 SDs. So with A = rint(S a) on the cells,
 
     W_D = sum_i V A(x_i),  W_N = sum_i v_i A(x_i),   D(x) = a(x)'W_D/(V S),  N(x) = a(x)'W_N/(V S)
 
 are the kernel sums at any x. Noise of variance sigma^2 on each number of W is noise on D with covariance sigma^2 K(x, x')/(V S)^2: a
 Gaussian process. Nothing else is kept, and any number of points is post-processing.
 
-Sensitivity, in integers. Entries of A are nonnegative, and |A(x)|^2 <= S^2 is enforced. One record is the row r = (V, v) (x) A(x), so |r|^2
-= (V^2 + v^2)|A|^2 <= 2 V^2 S^2. Two records: |r - r'|^2 = |r|^2 + |r'|^2 - 2 (V^2 + v v') A'A', and both factors of the last are
-nonnegative, so it is at most 4 V^2 S^2: in units of K(x, x) = 1 the sensitivity is sqrt(2) under add-remove and 2 under substitute. Both
-are attained. A signed kernel would lose the sign of A'A' and with it a factor sqrt(2) under substitute. For rows q A(x), 0 <= q <= Q, the
-squares are Q^2 S^2 and 2 Q^2 S^2.
+Sensitivity, in integers. Entries of A are nonnegative, and |A(x)|^2 <= S^2 is enforced. One record is the row r = (V, v) (x) A(x), so
+|r|^2 = (V^2 + v^2)|A|^2 <= 2 V^2 S^2. For two records |r - r'|^2 = |r|^2 + |r'|^2 - 2 (V^2 + v v') A'A'. Both factors of the last term
+are nonnegative, so it is at most 4 V^2 S^2. In units of K(x, x) = 1 the sensitivity is sqrt(2) under add/remove and 2 under
+substitution. Both are attained. A signed kernel would lose the sign of A'A' and with it a factor sqrt(2) under substitution. For rows q
+A(x), 0 <= q <= Q, the squares are Q^2 S^2 and 2 Q^2 S^2.
 
 Kernel regression at m public points, as efficient propose-test-release needs it: a safety and an estimate of exact integers.
 
-x lies in public cells of each feature; the weight of a record at point j is w_j = rint(W k_j), k_j in [0, 1] the product over the features
-of a kernel over its peak at the cell's middle (a public table, so that no float follows the batch). y is v in [-V, V]. w_j is itself a
-kernel, 0 <= w_j <= W, and what follows is proved for it, in integers. Relation substitute; d_j = sum w_j, t_j = (sum w_j v)/(d_j V).
+x lies in public cells of each feature. The weight of a record at point j is w_j = rint(W k_j), with k_j in [0, 1] the product over the
+features of a kernel over its peak at the cell's middle. (It is a public table, so that no float follows the batch.) The response is v
+in [-V, V]. The weights are themselves a kernel, 0 <= w_j <= W, and what follows is proved for it, in integers. Relation substitute; d_j
+= sum w_j, t_j = (sum w_j v)/(d_j V).
 
     safety      gamma = (min_j d_j - d0)_+/W moves by at most 1, because each d_j does by at most W.
+
     gamma > 0   every d_j > d0. With w, w' the weights of the record that leaves and of the one that comes, u the rest's weight and g its
                 mean, t_j moves by |w (y - g)/(u + w) + w' (g - y')/(u + w')| <= 2 max(w, w')/(u + max(w, w')) <= 2 max(w, w')/d0: with
                 a = w/(u + w), b = w'/(u + w') the largest is a + b + |b - a|, and u + w = d_j > d0. Over m points the squares add up to
@@ -34,9 +36,9 @@ kernel, 0 <= w_j <= W, and what follows is proved for it, in integers. Relation 
 The second bound is smaller where points lie further apart than a bandwidth: a record is near few of them. With several features the
 largest sum is bounded by that of one feature alone, the smallest of them, since no factor is above 1. alpha is its root.
 
-Released is rint(2^20 t/alpha), which moves by 2^20 steps and sqrt(m) for rounding. The local moments sum_i w_ij^2 q_ij, q = rint(Q min(1,
-r^2/tau^2)) of residuals at the released points, and the sums d_j are sums of nonnegative rows whose squares add up to at most max sum_j
-w_j^4 Q^2 and max sum_j w_j^2.
+Released is rint(2^20 t/alpha), which moves by 2^20 steps and sqrt(m) for rounding. The local moments are sum_i w_ij^2 q_ij, q = rint(Q
+min(1, r^2/tau^2)), of residuals at the released points. They and the sums d_j are sums of nonnegative rows, whose squares add up to at
+most max sum_j w_j^4 Q^2 and max sum_j w_j^2.
 """
 
 from __future__ import annotations
@@ -70,8 +72,9 @@ _CELLS, _MOST = 16, 1 << 14
 
 @dataclass(frozen=True)
 class Axis:
-    """The public cells of x and the nodes of a kernel with bandwidth h over them. steps: of the grid that x is coded on; haar: instead of a
-    kernel, the indicator of the cell, for which the nodes are the cells.
+    """The public cells of x and the nodes of a kernel with bandwidth h over them.
+
+    steps: of the grid that x is coded on; haar: the indicator of the cell instead of a kernel, for which the nodes are the cells.
 
     >>> axis = Axis(0.0, 1.0, 1 << 20, 0.05)
     >>> axis.cells, axis.table.shape, float(axis.lost) < 1e-8
@@ -257,7 +260,7 @@ class KernelSums(WholeSums):
         return 2 if isinstance(self.map, KernelRows) else 1
 
     def sensitivity_squared(self, relation: str) -> Fraction:
-        """l2_squared; twice that under substitute, because rows have no negative inner products."""
+        """l2_squared; twice that under substitution, because rows have no negative inner products."""
         return Fraction(self.map.l2_squared * (2 if relation == "substitute" else 1))
 
     def sensitivity_l1(self, relation: str) -> Fraction:

@@ -1,23 +1,21 @@
-"""Intervals from any sampler: a posterior or a bootstrap on disjoint blocks of records, private medians of what the blocks say.
+"""Intervals from any sampler: a posterior or a bootstrap on disjoint blocks of records, noisy medians of what the blocks say.
 
-The records are divided into K blocks; the caller's sampler is run on each, in a process of its own (`sums.blocks.isolated_process`); a
-block says
-mean and sd of its draws of each parameter, cut to the public box, and its middle where the sampler fails. Released are two private medians
-for each of the p parameters, of the K means and of the K sds, by the exponential mechanism on ranks over a public grid (Smith 2011;
-McSherry, Talwar 2007), epsilon/(2 p) each.
+The records are divided into K blocks; the caller's sampler is run on each, in a separate process (`sums.blocks.isolated_process`). A
+block says mean and SD of its draws of each parameter, clipped to the public box, and its middle where the sampler fails. Released are two
+noisy medians for each of the p parameters, of the K means and of the K SDs. Each costs epsilon/(2 p), by the exponential mechanism on
+ranks over a public grid (Smith 2011; McSherry, Talwar 2007).
 
-Guarantee: PureDP(epsilon), substitute (n public) or add-remove, single records, whatever the sampler does on its block, converged or not.
-One record moves what one block says (`sums.blocks.record_block`), so that a rank moves by at most 1. It rests on a sampler that reads
-nothing but
-its block and leaves nothing behind that another one finds, and on `jobs` times `memory` MB; the time taken is public.
+Guarantee: PureDP(epsilon), substitution (with a public n) or add-remove, single records, whatever the sampler does on its block, converged
+or not. One record moves what one block says (`sums.blocks.record_block`), so that a rank moves by at most 1. It rests on a sampler that
+reads nothing but its block and leaves nothing behind that another one finds, and on `jobs` times `memory` MB; the time taken is public.
 
-Interval: the centre's, as often as wide as |centre* - centre| in the whole release simulated anew with K normal blocks at the released
-centre and sd, times t_(K-1)/z. It holds for many blocks that are each large: blocks whose posteriors are near normal, and whose bias, of
-the order of K/n, is small against n^-1/2; K between 20 and sqrt(n). A block that fails moves the medians to the middle of the box, unseen
-while they are few; where most fail both medians are what a failing block says, and the interval is the box. Where the blocks' means
-spread over a hundredth of the box, half of the intervals are at most 1.3 (K epsilon/p = 500) to 2.6 (100) times as wide as without
-privacy. Where all blocks say one thing, another of the 65,536 points comes out with a chance of about 65,536 exp(-K epsilon/(8 p)), a
-fifth at K epsilon/p = 100, the least that is planned, and 1 in 7,400 at 160, and the interval is nearly the box: take narrow bounds.
+Interval: the center's, as often as wide as |center* - center| in the whole release simulated again with K normal blocks at the released
+center and SD, times t_(K-1)/z. It holds for many blocks that are each large, with K between 20 and sqrt(n). Their posteriors must be near
+normal, and their bias, of the order of K/n, small against n^-1/2. A block that fails moves the medians to the middle of the box, unseen
+while they are few. Where most fail both medians are what a failing block says, and the interval is the box. Let the blocks' means
+spread over a hundredth of the box. Then half of the intervals are at most 1.3 (K epsilon/p = 500) to 2.6 (100) times as wide as without
+privacy. Where all blocks say one thing, another of the 65,536 points comes out with a chance of about 65,536 exp(-K epsilon/(8 p)). That is
+a fifth at K epsilon/p = 100, the least that is planned, and 1 in 7,400 at 160, and the interval is nearly the box: take narrow bounds.
 Source: Smith 2011 (sample and aggregate); the interval is derived in confide.
 """
 
@@ -65,17 +63,63 @@ _SIMULATIONS = 400
 
 @dataclass(frozen=True)
 class BlockPosterior(Method):
-    """Intervals for parameters that any sampler knows, from blocks.
+    """Estimate parameters with any sampler, by noisy medians over blocks of records.
 
-    sampler: (table, generator) -> draws; table: (rows, columns) in the columns' units, a level as its position; parameters: name -> (low,
-    high), public, what each may be at all; blocks: K, at least 10; columns: of the table, in this order (None: all of the schema);
-    seconds, memory, jobs: of all blocks together, MB of each, blocks side by side (`sums.blocks.isolated_process.Room`);
-    allow_uninformative: plan
-    below K epsilon/p = 100 all the same; progress: is told (waves done, waves).
+    The estimand is that of the sampler. A sampler may be a posterior or a
+    bootstrap, and runs on disjoint blocks of the records.
 
+    Parameters
+    ----------
+    sampler : callable
+        ``sampler(table, generator)`` returns draws. The table is an array of
+        (rows, columns) in the columns' units, a level as its position.
+    parameters : mapping of str to (float, float)
+        Name of each parameter with public bounds.
+    blocks : int, default 50
+        Number of blocks, at least 10.
+    columns : tuple of str, optional
+        Columns of the table, in this order. By default all of the schema.
+    seconds : float, default 60.0
+        Time for all blocks together. All of it is taken, because the time must
+        reveal nothing.
+    memory : int, default 1024
+        Memory of each block, in MB.
+    jobs : int, default 1
+        Blocks that run side by side.
+    allow_uninformative : bool, default False
+        Whether to plan although blocks times epsilon over the number of
+        parameters is below 100.
+    progress : callable, optional
+        Called with the number of waves done and of all waves.
+
+    See Also
+    --------
+    confide.intervals.block_posterior : Plan, release and infer in one call.
+
+    Notes
+    -----
+    Guarantee: PureDP(epsilon) under either relation, for single records, whatever
+    the sampler does on its block. A block says mean and SD of its draws, clipped to
+    the bounds, and one record moves the ranks by at most 1. Released are two
+    medians for each of p parameters, by the exponential mechanism, epsilon/(2 p)
+    each. It rests on a sampler that reads nothing but its block and leaves nothing
+    behind, and on `jobs` times `memory` MB.
+
+    References
+    ----------
+    Smith (2011), Privacy-preserving statistical estimation with optimal
+    convergence rates, STOC.
+
+    McSherry and Talwar (2007), Mechanism design via differential privacy, FOCS.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing="midpoint")})
-    >>> method = BlockPosterior(lambda x, g: g.normal(x.mean(), x.std() / len(x) ** 0.5, 200), {"mean": (-4, 4)}, blocks=50, seconds=20)
+    >>> def sampler(table, generator):
+    ...     x = table[:, 0]
+    ...     return generator.normal(x.mean(), x.std() / len(x) ** 0.5, 200)
+    >>> method = cf.intervals.BlockPosterior(sampler, {"mean": (-4, 4)}, seconds=20)
     >>> plan = cf.plan(method, schema, cf.PureDP(2.0), n=5_000)
     >>> plan.constants["seconds_of_a_block"]
     0.4
@@ -93,7 +137,7 @@ class BlockPosterior(Method):
 
     name: ClassVar[str] = "block_posterior"
     family: ClassVar[str] = "intervals"
-    source: ClassVar[str] = "private medians of block posteriors (Smith 2011), any sampler; interval derived in confide"
+    source: ClassVar[str] = "noisy medians of block posteriors (Smith 2011), any sampler; interval derived in confide"
     relations: ClassVar[tuple[str, ...]] = ("substitute", "add-remove")
     native: ClassVar[str] = "PureDP"
     intervals: ClassVar[str] = "the sampler's estimand; blocks large and near normal; sampling and privacy noise"
@@ -136,7 +180,7 @@ class BlockPosterior(Method):
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """Two private medians for each parameter. The sampler is tried on test data, which are public: its errors show here.
+        """Plan two noisy medians for each parameter, and try the sampler on test data, which are public: its errors show here.
 
         Raises `PlanError` for too few records a block or blocks for the budget, and for a sampler that fails or takes too long.
         """
@@ -151,8 +195,8 @@ class BlockPosterior(Method):
         enough = self.blocks * proved.level.epsilon / len(self.parameters)
         if enough < _ENOUGH and not self.allow_uninformative:
             raise PlanError(
-                f"{self.blocks} blocks at epsilon = {proved.level.epsilon:g} for {len(self.parameters)} parameters leave blocks * "
-                f"epsilon / parameters = {enough:.3g}, below {_ENOUGH}: the medians would be nearly anywhere in their bounds; take "
+                f"{self.blocks} blocks at epsilon = {proved.level.epsilon:g} for {len(self.parameters)} parameters have blocks * "
+                f"epsilon / parameters = {enough:.3g}, below {_ENOUGH}. The medians would be nearly anywhere in their bounds; take "
                 f"blocks={int(-(-_ENOUGH * len(self.parameters) // proved.level.epsilon))} where n allows it, or allow_uninformative=True"
             )
         if n is not None and n < self.least_records and proved.relation == "substitute":
@@ -182,8 +226,8 @@ class BlockPosterior(Method):
             },
             target=f"{', '.join(self.parameters)}, as the sampler has it, of {', '.join(record.columns)}",
             intervals_for=(
-                f"what the sampler estimates, for {self.blocks} large blocks on none of which it fails or is late, and whose posteriors "
-                "are near normal and hardly biased (asymptotic); sampling of records and privacy noise"
+                f"what the sampler estimates, for {self.blocks} large blocks on which it neither fails nor is late; posteriors "
+                "near normal and hardly biased (asymptotic); sampling of records and privacy noise"
             ),
         )
         # what runs is not in the file
@@ -192,7 +236,7 @@ class BlockPosterior(Method):
 
     @property
     def _answers(self) -> Answers:
-        """What a block says, (2, p): mean and sd of each parameter; of one that fails the middle of what both may be."""
+        """What a block says, (2, p): mean and SD of each parameter; of one that fails the middle of what both may be."""
         low, high = self._boxes
         half = (high - low) / 2
         return Answers(
@@ -207,7 +251,7 @@ class BlockPosterior(Method):
         return self._summary(self.sampler(table, generator))
 
     def _summary(self, draws: Any) -> Array:
-        """(2, p): mean and sd of the draws of each parameter."""
+        """(2, p): mean and SD of the draws of each parameter."""
         p = len(self.parameters)
         if isinstance(draws, Mapping):
             draws = np.column_stack([np.ravel(np.asarray(draws[name], dtype=np.float64)) for name in self.parameters])
@@ -229,7 +273,7 @@ class BlockPosterior(Method):
         return {}
 
     def medians(self, found: Array, noise: Noise, epsilon: float) -> list[int]:
-        """What is released of the blocks' answers, (K, 2, p): places on the grids, mean and sd of each parameter."""
+        """The released medians of the blocks' answers, (K, 2, p): places on the grids, mean and SD of each parameter."""
         share = Fraction(epsilon) / (2 * len(self.parameters))
         chosen = []
         for said, grid in zip(found.transpose(1, 2, 0), self._grids(), strict=True):
@@ -240,7 +284,7 @@ class BlockPosterior(Method):
         return chosen
 
     def _grids(self) -> tuple[list[Array], list[Array]]:
-        """Points of the means, and of the sds, of each parameter."""
+        """Points of the means, and of the SDs, of each parameter."""
         boxes = list(zip(*self._boxes, strict=True))
         down = np.logspace(np.log2(_LEAST), 0, _SDS, base=2)
         return [np.linspace(a, b, _MEANS) for a, b in boxes], [(b - a) / 2 * down for a, b in boxes]
@@ -248,7 +292,7 @@ class BlockPosterior(Method):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> ConfidenceIntervals:
-        """Centres with their intervals. There is no question to ask: `PlanError` for one."""
+        """Centers with their intervals. Raises `PlanError` for any option."""
         (options or ResultOptions()).only()
         assert isinstance(release.plan.guarantee, PureDP)
         chosen = [int(place) for place in release["blocks"].values.ravel()]
@@ -285,7 +329,7 @@ class BlockPosterior(Method):
         return np.asarray((np.array(own) == np.reshape(chosen, (2, -1)).T).all(axis=1))
 
     def read(self, chosen: Sequence[int], epsilon: float, digest: str) -> tuple[Array, Limits]:
-        """Centres and limits that follow from `medians`; the simulated releases belong to the digest."""
+        """Centers and limits that follow from `medians`; the simulated releases belong to the digest."""
         places = np.reshape(chosen, (2, -1))
         centres, sds = (
             np.array([points[i] for points, i in zip(grid, own, strict=True)])
@@ -309,7 +353,7 @@ class BlockPosterior(Method):
         return centres, limits
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The sampler's own means on all practice records."""
+        """The sampler's own means on all test data."""
         practice = CodedFrame.checked(frame)
         record = ColumnCodes(practice.schema, chosen_columns(practice.schema, self.columns, self.name))
         table = record.table(np.array([practice.codes[name] for name in record.columns], dtype=np.float64))
@@ -317,7 +361,7 @@ class BlockPosterior(Method):
         return dict(zip(self.parameters, found[0].tolist(), strict=True))
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """None known: what a record moves hangs on the sampler, and is bounded for any."""
+        """None known: what a record moves depends on the sampler, and is bounded for any."""
         return ()
 
 
@@ -339,7 +383,7 @@ def rank_scores(counts: NDArray[np.int64], q: Fraction, offset: int = 0) -> NDAr
 def _simulated(
     centre: float, sd: float, box: tuple[float, float], k: int, epsilon: float, generator: np.random.Generator
 ) -> Array:
-    """|centre* - centre| of releases simulated with k normal blocks: the exponential mechanism on the gaps between them."""
+    """|center* - center| of releases simulated with k normal blocks: the exponential mechanism on the gaps between them."""
     values = np.sort(np.clip(generator.normal(centre, sd, (_SIMULATIONS, k)), *box), axis=1)
     padded = np.column_stack([np.full(_SIMULATIONS, box[0]), values, np.full(_SIMULATIONS, box[1])])
     gaps = np.diff(padded, axis=1)

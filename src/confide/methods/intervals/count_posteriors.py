@@ -1,38 +1,39 @@
 """Posteriors and confidence limits of shares, from noisy counts out of a public number of records.
 
-Posterior of one share p with prior Beta(a, b), n public, y = k + noise:
+Posterior of one share p with prior Beta(a, b), a public number n, y = k + noise:
 
     p | y  =  sum_k w_k Beta(a + k, b + n - k),    log w_k = log C(n, k) + log B(a + k, b + n - k) + log P(y | k),
 
-exactly. y is not moved into 0..n: the likelihood alone says what k may be. One of J categories whose counts are all noisy: the others hold
-n - k records, and their noisy numbers add up to that and to the noise of J - 1 numbers, so that w_k has a second factor, the probability of
-that sum. How the others divide n - k is left out: what a prior says of many small levels, each at least 0, would draw down the share of a
+exactly. y is not clipped to 0..n: the likelihood alone says what k may be. Of J categories whose counts are all noisy, the others hold
+n - k records. Their noisy numbers add up to that and to the noise of J - 1 numbers, so that w_k has a second factor, the probability of
+that sum. How the others divide n - k is ignored. Otherwise a prior on many small levels, each at least 0, would draw down the share of a
 large one where noise is as large as they are. Several categories with prior Dirichlet(a_1, ..., a_J) and all
 counts noisy, n = sum k_j public: the joint weight of the counts is prod_j h_j(k_j) on sum k_j = n, h_j(k) = Gamma(a_j + k)/k! P(y_j | k),
 so that the marginal of k_j is h_j(k_j) times the convolution of the other h's at n - k_j: exact for any J.
 
 Confidence: equal tails of the exact distribution of y: the p with P_p(Y >= y) = alpha/2 and P_p(Y <= y) = alpha/2, 0 or 1 where there is
-none. For J categories each count by itself.
+none. For J categories each count separately.
 
 Confidence limits of two shares and of their difference, from the noisy counts of a 2 x 2 table whose sum n is public.
 
-Within a group of N records, N not public, a = (1 - p) y_1 - p y_0 has mean 0 at its share p, whatever N is and however little of the two
-counts stands out of their noise: no share is divided by a size that noise may take to 0 (as Fieller's ratio). Its variance is
+Within a group of N records, N not public, a = (1 - p) y_1 - p y_0 has mean 0 at its share p. This holds whatever N is, and however little
+of the two counts exceeds their noise. No share is divided by a size that noise may take to 0 (as Fieller's ratio). Its variance is
 N p (1 - p) + s^2 (p^2 + (1 - p)^2), s^2 the noise's. A difference d is judged by the profile
 
     Q(d) = min over p of a_1(p)^2 / var_1(p) + a_2(p + d)^2 / var_2(p + d),      R(d) = sign * sqrt(Q(d) - Q_0),
 
-Q_0 the least of each group by itself: 0, but where noise takes a share beyond 0 or 1, whose excess says nothing of d. The interval is of
-all d with R(d) between the quantiles of a standard normal, moved by the third and fourth cumulants of records and noise (Cornish, Fisher
-1938; Laplace noise has longer tails). N is estimated by the counts of both groups and n. A share by itself: the same without the other.
+Q_0 the least of each group separately: 0, but where noise takes a share beyond 0 or 1, whose excess says nothing of d. The interval is of
+all d with R(d) between the quantiles of a standard normal. The quantiles are moved by the third and fourth cumulants of records and noise
+(Cornish, Fisher 1938; Laplace noise has longer tails). N is estimated by the counts of both groups and n. One share alone: the same without
+the other.
 
-Exact moments of a normal and of a Poisson number that is moved into public bounds: what clipping does is modelled, not ignored.
+Exact moments of a normal and of a Poisson number that is clipped to public bounds: what clipping does is modeled, not ignored.
 
-A normal with mean m and standard deviation s, moved into [-1, 1]: with t = (z - m)/s moved into [a, b] = [(-1 - m)/s, (1 - m)/s],
-E t^k = a^k Phi(a) + I_k + b^k Phi(-b), I_k the integral of t^k phi(t) between a and b; variances of z and z^2 follow from central moments
+A normal with mean m and standard deviation s is clipped to [-1, 1], and t = (z - m)/s to [a, b] = [(-1 - m)/s, (1 - m)/s]. Then
+E t^k = a^k Phi(a) + I_k + b^k Phi(-b), I_k the integral of t^k phi(t) between a and b. Variances of z and z^2 follow from central moments
 of t, so that nothing is lost where s is small beside m.
 
-Posterior of a Poisson rate, from the noisy sum of counts that are moved into 0..U.
+Posterior of a Poisson rate, from the noisy sum of counts that are clipped to 0..U.
 
 y = S + noise, S the sum of n numbers min(X, U), X ~ Poisson(rate). The distribution of S is exact (`ClippedPoisson.expected`), so that the
 likelihood P(y | rate) = sum_s P(S = s | rate) P(noise = y - s) is. The posterior is on a grid of rates in (0, U], first found with normal
@@ -80,7 +81,7 @@ def share_posterior(y: float, n: int, law: NoiseLaw, a: float = 0.5, b: float = 
 
 
 def level_posterior(y: Array, j: int, n: int, law: NoiseLaw, a: float = 0.5, b: float = 0.5) -> BetaMixture:
-    """The posterior of the share of level j with prior Beta(a, b), from its own noisy count and the sum of all others'.
+    """The posterior of the share of level j with prior Beta(a, b), from its noisy number and the sum of all others'.
 
     >>> mixture = level_posterior(np.array([30.0, 52.0, 21.0]), 0, 100, NoiseLaw("geometric", 4.0))
     >>> [round(float(v), 3) for v in mixture.quantile([0.025, 0.5, 0.975])]
@@ -148,7 +149,7 @@ class Cells:
         return BetaMixture.of(log_weights, a + k, whole - a + self.n - k)
 
     def counts(self, generator: np.random.Generator, size: int) -> Array:
-        """Joint draws of the counts behind the noise, (size, J)."""
+        """Joint draws of the exact counts, (size, J)."""
         found, left = np.zeros((size, len(self.y))), np.full(size, self.n)
         for j in range(len(self.y) - 1):
             k = self._starts[j] + np.arange(len(self._weights[j]))
@@ -195,7 +196,7 @@ def _at(part: tuple[int, Array], sums: Any) -> Array:
 
 
 def confidence_limits(y: float, n: int, law: NoiseLaw, alpha: float) -> tuple[float, float]:
-    """The shares that equal tails of the exact distribution of the noisy count do not reject at level alpha.
+    """The shares that equal tails of the exact distribution of the noisy number do not reject at level alpha.
 
     >>> [round(v, 3) for v in confidence_limits(0.05, 20, NoiseLaw("normal", 0.01), 0.05)]  # the upper one is Clopper and Pearson's for 0
     [0.001, 0.168]
@@ -295,7 +296,7 @@ class _Group:
 
 
 class NoisyTable:
-    """Noisy counts (without, with) in the first group, then in the second, (4,); n public.
+    """Noisy counts (without, with) in the first group, then in the second, (4,); n is public.
 
     >>> table = NoisyTable(np.array([70.0, 30.0, 50.0, 50.0]), 200, NoiseLaw("normal", 1e-3))
     >>> [round(v, 2) for v in table.difference(0.05)], [round(v, 2) for v in table.share(0, 0.05)]
@@ -322,7 +323,7 @@ class NoisyTable:
     def difference(self, alpha: float) -> tuple[float, float]:
         """Of the second group's share less the first's, level 1 - alpha.
 
-        At -1 and 1 no share is free, both of two counts are noise alone, and Q has up to two squares: these ends are left out only where
+        At -1 and 1 no share is free and two counts are noise alone, and Q has up to two squares. These ends are excluded only where
         one of the two counts is rejected at alpha/4.
         """
         low, high = _interval(lambda d: self._scaled(d, alpha), -1.0, 1.0)
@@ -386,8 +387,8 @@ class NoisyTable:
 def _scaled(root: Array, skew: Array, excess: Array, noise: Array, most: Array, alpha: float) -> Array:
     """The root by the quantiles of a law with this skewness and excess kurtosis: between -1 and 1 where it lies between the two.
 
-    noise: what the noise adds to the excess, endless as less and less of it differs from 0; it moves no quantile out by more than `most`,
-    and none in: below levels of 92 % that takes off more than whole numbers allow.
+    noise: what the noise adds to the excess, unlimited as less and less of it differs from 0. It moves no quantile out by more than `most`,
+    and none in. Below levels of 92% that takes off more than whole numbers allow.
     """
     z = float(special.ndtri(1 - alpha / 2))
     middle, bent = (z * z - 1) * skew / 6, (z**3 - 3 * z) / 24
@@ -461,8 +462,8 @@ class ClippedNormal:
 class ColumnShape:
     """Of numbers in [-1, 1] of any distribution: what their standard deviation s does not say.
 
-    lean: the third central moment over s^2; excess: what the fourth central moment is above s^4 and lean^2 s^2 (Pearson: at least 0), over
-    s^4; 2 and 0 of a normal.
+    lean: the third central moment over s^2. excess: what the fourth central moment is above s^4 and lean^2 s^2 (Pearson: at least 0), over
+    s^4. They are 2 and 0 of a normal.
     """
 
     lean: float
@@ -471,8 +472,8 @@ class ColumnShape:
     def moments(self, m: Array, s: Array) -> ClippedNormal:
         """Of numbers of this shape with means m and standard deviations s; numbers in [-1, 1] have s^2 <= 1 - m^2.
 
-        The third moment is the shape's as far as the bounds allow: with a = 1 + m, E (z + 1)^3 is at least (a^2 + s^2)^2/a (Cauchy and
-        Schwarz), so that E (z - m)^3 is at least g s^2, g = s^2/a - a, and likewise from above: where s is larger than the distance of m
+        The third moment is the shape's within what the bounds allow. With a = 1 + m, E (z + 1)^3 is at least (a^2 + s^2)^2/a (Cauchy and
+        Schwarz). So E (z - m)^3 is at least g s^2, g = s^2/a - a, and likewise from above. Where s is larger than the distance of m
         from a bound, as of a column that is at one but for a few, numbers are skewed whatever was released. A mean farther on the side of
         the longer tail has a larger s, which makes its interval longer on that side.
         """
@@ -518,8 +519,8 @@ class ClippedPoisson:
     def expected(self, n: int, function: Callable[[Array], Array]) -> Array:
         """E function(S) for each rate, S the sum of n of them, exact to about 1e-14 of the function's largest value there; (g,).
 
-        function: of whole numbers. The n-th power of the characteristic function at M frequencies is the distribution of S modulo M, and M
-        covers where all rates' sums lie but for 1e-30; frequencies at which it is below e^-42 are left out.
+        function: of whole numbers. The n-th power of the characteristic function at M frequencies is the distribution of S modulo M. M
+        covers where all rates' sums lie but for 1e-30. Frequencies at which it is below e^-42 are excluded.
         """
         _, variance = self.moments
         first, last = self.reach(n)

@@ -1,14 +1,12 @@
 """The difference of a share between two groups, from one release of the four counts.
 
-Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public; the sizes of the groups are not. The 2 x 2 table of counts: l1 = 2, l2 = sqrt 2
-for all four at once.
+Guarantee: PureDP(epsilon) or mu-GDP, substitution, with a public n; the sizes of the groups are not public. The 2 x 2 table of counts:
+l1 = 2, l2 = sqrt 2 for all four at once.
 
 Credible interval: the exact joint posterior of the four cells under Dirichlet(1/2, ...) given all noisy counts and the public sum
-(`count_posteriors.Cells`), drawn 20,000 times; the difference of the two shares, and each share by itself. Confidence intervals of the
-three: by
-the profile of the noisy counts, no size of a group known (`count_posteriors.NoisyTable`). For means and groups of several levels: the
-tables
-(cf.tables.shares(...).diff), which `cf.intervals.difference` asks under add-remove.
+(`count_posteriors.Cells`), drawn 20,000 times. It gives the difference of the two shares, and each share separately. Confidence intervals
+of the three: by the profile of the noisy counts, no size of a group known (`count_posteriors.NoisyTable`). For means and groups of several
+levels: the tables (cf.tables.shares(...).diff), which `cf.intervals.difference` asks under add-remove.
 """
 
 from __future__ import annotations
@@ -46,16 +44,38 @@ _INTERVALS_FOR = (
 
 @dataclass(frozen=True)
 class Difference(IntervalMethod):
-    """A share in the second group less that in the first: "smoker ~ sex".
+    """Estimate a share in the second group minus that in the first.
 
-    formula: outcome ~ group, each a column of two levels; the outcome's second level counts. prior: "dirichlet(a)", a of each of
-    four cells.
+    The estimand is the difference of two shares in the population.
 
+    Parameters
+    ----------
+    formula : str
+        Outcome and group, such as ``"smoker ~ sex"``, each a column of two levels.
+        The share is of the second level of the outcome.
+    prior : str, default ""
+        Prior of the four cells, ``"dirichlet(a)"``. Empty for a = 1/2.
+
+    See Also
+    --------
+    confide.intervals.difference : Also for means and several groups.
+
+    Notes
+    -----
+    Guarantee: PureDP(epsilon) or mu-GDP under substitution, with a public n. The
+    sizes of the groups are protected. One replaced record moves the four counts by
+    2 in l1 and root 2 in l2. Credible intervals are exact under the prior.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> two = {"smoker": cf.Categorical(["no", "yes"], on_missing="no"), "sex": cf.Categorical(["f", "m"], on_missing="f")}
-    >>> schema = cf.Schema(two)
+    >>> schema = cf.Schema({
+    ...     "smoker": cf.Categorical(["no", "yes"], on_missing="no"),
+    ...     "sex": cf.Categorical(["f", "m"], on_missing="f")})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> release = cf.release(Difference("smoker ~ sex"), data, cf.PureDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> method = cf.intervals.Difference("smoker ~ sex")
+    >>> release = cf.release(method, data, cf.PureDP(1.0), ledger=None,
+    ...                      noise=cf.noise.SimulatedNoise(1))
     >>> list(cf.infer(release).names)
     ['smoker=yes: sex=m - sex=f', 'smoker=yes | sex=f', 'smoker=yes | sex=m']
     """

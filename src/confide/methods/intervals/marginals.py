@@ -87,7 +87,7 @@ class BetaMixture:
 
     @classmethod
     def of(cls, log_weights: Array, a: Array, b: Array) -> BetaMixture:
-        """From unnormalised log weights; components below 1e-12 of the largest are left out."""
+        """From unnormalized log weights; components below 1e-12 of the largest are excluded."""
         kept = log_weights > log_weights.max() + np.log(_SMALL)
         w = np.exp(log_weights[kept] - log_weights.max())
         return cls(w / w.sum(), a[kept], b[kept])
@@ -170,7 +170,7 @@ class GridMarginal:
 
     @classmethod
     def of(cls, points: Array, log_density: Array) -> GridMarginal:
-        """From an unnormalised log density."""
+        """From an unnormalized log density."""
         return cls(np.asarray(points), np.exp(log_density - np.max(log_density)))
 
     @cached_property
@@ -338,7 +338,7 @@ _AT_ONCE = 4096
 
 
 def normal_laplace(x: Any, sd: Any, scale: Any) -> Array:
-    """Log density of N(0, sd^2) + Laplace(scale) at x; arrays broadcast.
+    """Log density of N(0, SD^2) + Laplace(scale) at x; arrays broadcast.
 
     >>> float(normal_laplace(0.0, 1e-6, 1.0).round(6))  # almost Laplace alone: log 1/2
     -0.693148
@@ -359,7 +359,7 @@ def _unscaled(ratio: Array, at: Array) -> Array:
 
 
 def normal_laplace_tail(x: Any, sd: Any, scale: Any) -> Array:
-    """P(N(0, sd^2) + Laplace(scale) >= x).
+    """P(N(0, SD^2) + Laplace(scale) >= x).
 
     Phi(-x/s) + (e^(r^2/2 - x/b) Phi(x/s - r) - e^(r^2/2 + x/b) Phi(-x/s - r))/2.
     """
@@ -425,7 +425,7 @@ class NoiseLaw:
 
     @classmethod
     def of(cls, noisy: Noisy, unit: float = 1.0) -> NoiseLaw:
-        """Of a released statistic; unit: how many of its integers make one unit of what is modelled."""
+        """Of a released statistic; unit: how many of its integers make one unit of what is modeled."""
         step = float(noisy.step) / unit
         if noisy.law == "grid_gaussian":
             return cls("normal", sqrt(float(noisy.scale)) * step)
@@ -551,7 +551,7 @@ class NoiseLaw:
     def words(self) -> str:
         """In words, with the standard deviation."""
         shown = {"normal": "Gaussian", "laplace": "Laplace", "geometric": "two-sided geometric"}[self.name]
-        return f"{shown}, sd {sqrt(self.variance):.4g}"
+        return f"{shown}, SD {sqrt(self.variance):.4g}"
 
 
 def _geometric_sums(scale: float, many: int, z: Array) -> Array:

@@ -1,19 +1,22 @@
 """Mean and variance of a numeric column, of counts among them, from one release of four sums.
 
-Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public. (sum z, a sum q, b sum z q, c sum z^2 q), q = 1 - z^2, z in [-1, 1] by public
-bounds: one replaced record moves all four together by 2 in l1 and in l2, which is what the first sum alone costs (`rows.MomentRows`).
+Guarantee: PureDP(epsilon) or mu-GDP, substitution, with a public n. Released are (sum z, a sum q, b sum z q, c sum z^2 q), q = 1 - z^2,
+z in [-1, 1] by public bounds. One replaced record moves all four together by 2 in l1 and in l2, which is what the first sum alone costs
+(`rows.MomentRows`).
 
-Estimand: of="column" (default): mean and variance of the column as declared, its values moved into their bounds, whatever it is
-distributed as; of="normal": of the normal before that, clipping modelled. Where the bounds are far and the column is normal the two agree.
+Estimand: of="column" (default): mean and variance of the column as declared, its values clipped to their bounds, whatever it is
+distributed as; of="normal": of the normal before that, clipping modeled. Where the bounds are wide and the column is normal the two agree.
 
-kind="credible": posterior on a grid in (mean, sd), the sums of z and z^2 normal (central limit theorem) with the third and fourth moments
-that were released, or of a normal that is clipped; noise exact (`normal_posterior`). Prior: uniform in (mean, sd) over the bounds. The
-variance's interval reaches 0 where the release does not reject records that are all alike: equal tails would leave out a variance far
-below what noise hides.
-kind="confidence": the noisy sums inverted, of any distribution (`sums`); of="normal": the shadow of a region that covers at its
+kind="credible": posterior on a grid in (mean, SD). The sums of z and z^2 are normal (central limit theorem) with the released third and
+fourth moments, or of a normal that is clipped. The noise is exact (`normal_posterior`). Prior: uniform in (mean, SD) over the
+bounds. The variance's interval reaches 0 where the release does not reject records that are all alike. Equal tails would exclude a
+variance far below what noise hides.
+
+kind="confidence": the noisy sums inverted, of any distribution (`sums`). With of="normal" it is the shadow of a region that covers at its
 level or above (`confidence_region`), conservative.
-kind="poisson": posterior of the rate of Poisson counts, from the sum of z alone: another estimand under an assumption that its title names,
-the variance equal to the mean and the largest count read as so many or more (`count_posteriors`). Exact under both.
+
+kind="poisson": posterior of the rate of Poisson counts, from the sum of z alone. It is another estimand under an assumption that its title
+names: the variance equals the mean, and the largest count means so many or more (`count_posteriors`). Exact under both.
 """
 
 from __future__ import annotations
@@ -66,17 +69,50 @@ _SKEWED = Flag(
 
 @dataclass(frozen=True)
 class MeanAndVariance(IntervalMethod):
-    """Mean and variance of a numeric column.
+    """Estimate mean and variance of a numeric column, whatever its distribution.
 
-    column: numeric; show: ("mean", "variance") or one of them; of: "column" or "normal", what is estimated where values lie at the
-    bounds; least_sd: the smallest standard deviation that is thought possible, in the column's units (a thousandth of the half-range when
-    left out); kind: "credible", "confidence", or "poisson", the rate of a column cf.Integer(0, U) of Poisson counts; prior: "uniform",
-    "reference" (1/variance) or "jeffreys", of a rate "uniform", "gamma(shape, rate)" or "jeffreys".
+    The estimand is mean and variance in the population, of the column clipped to
+    its bounds. With ``of="normal"`` it is those of the normal distribution before
+    clipping.
 
+    Parameters
+    ----------
+    column : str
+        Numeric column.
+    show : {"mean", "variance"} or tuple of both, default ("mean", "variance")
+        Parameters in the printed table.
+    of : {"column", "normal"}, default "column"
+        Estimand where values lie at the bounds: of the clipped column, or of the
+        normal distribution before clipping.
+    least_sd : float, optional
+        Smallest standard deviation that is thought possible, in the units of the
+        column. By default a thousandth of the half-range.
+    kind : {"credible", "confidence", "poisson"}, default "credible"
+        Kind of interval. "poisson" is the rate of an integer column from 0, for
+        counts whose variance is their mean.
+    prior : str, default ""
+        Prior: "uniform", "reference" (1/variance) or "jeffreys". Of a rate:
+        "uniform", ``"gamma(shape, rate)"`` or "jeffreys". Empty for the default.
+
+    See Also
+    --------
+    confide.tables.Means : Means by group, under either relation.
+
+    Notes
+    -----
+    Guarantee: PureDP(epsilon) or mu-GDP under substitution, with a public n. One
+    replaced record moves the four released sums together by 2 in l1 and in l2,
+    the same as the first sum alone.
+
+    Examples
+    --------
     >>> import confide as cf, numpy as np
     >>> schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing="midpoint")})
-    >>> data = cf.read({"x": np.random.default_rng(1).normal(size=1000)}, schema)
-    >>> release = cf.release(MeanAndVariance("x"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> x = np.random.default_rng(1).normal(size=1000)
+    >>> data = cf.read({"x": x}, schema)
+    >>> method = cf.intervals.MeanAndVariance("x")
+    >>> release = cf.release(method, data, cf.GDP(1.0), ledger=None,
+    ...                      noise=cf.noise.SimulatedNoise(1))
     >>> result = cf.infer(release)
     >>> list(result.names), result.status
     (['mean of x', 'variance of x'], 'valid')
@@ -100,7 +136,7 @@ class MeanAndVariance(IntervalMethod):
             raise PlanError(f'show must be "mean", "variance" or both, got {self.show!r}')
         if self.of not in _OF:
             raise PlanError(
-                f'of must be "column" (values moved into their bounds) or "normal" (before that), got {self.of!r}'
+                f'of must be "column" (values clipped to their bounds) or "normal" (before that), got {self.of!r}'
             )
         if self.least_sd is not None and not (is_finite(self.least_sd) and self.least_sd > 0):
             raise PlanError(
@@ -132,21 +168,21 @@ class MeanAndVariance(IntervalMethod):
         return self._said(about.schema) | ({"warnings": (_FOR_POISSON,)} if self.kind == _POISSON else {})
 
     def _said(self, schema: Schema) -> dict[str, Any]:
-        """What is estimated and what the intervals account for."""
+        """Estimand, and what the intervals account for."""
         what = " and ".join(self.show)
         if self.kind == _POISSON:
             most = self._most(schema)
             return {
                 "target": f"rate of {self.column}, Poisson counts assumed: variance equal to the mean, {most:,} read as {most:,} or more",
-                "intervals_for": "rate of Poisson counts; sampling and privacy noise; of counts that are not Poisson it is no mean",
+                "intervals_for": "rate of Poisson counts; sampling and privacy noise; of counts that are not Poisson it is not the mean",
             }
         if self.of == "normal":
             return {
-                "target": f"{what} of {self.column}, a normal column assumed, before its values are moved into their bounds",
+                "target": f"{what} of {self.column}, a normal column assumed, before its values are clipped to their bounds",
                 "intervals_for": f"{what} of a normal; sampling and privacy noise",
             }
         return {
-            "target": f"{what} of {self.column}, moved into its bounds",
+            "target": f"{what} of {self.column}, clipped to its bounds",
             "intervals_for": f"population {what}; sampling and privacy noise; any distribution",
         }
 
@@ -194,7 +230,7 @@ class MeanAndVariance(IntervalMethod):
         return tuple(f"{one} of {self.column}" for one in self.show), [box[one] for one in self.show]
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> Any:
-        """The answer of a kind: of another one than the plan's, that of a method of this kind, whose title and priors it has."""
+        """The answer of a kind. Another kind than the plan's is answered by a method of that kind, with its title and priors."""
         kind = (options or ResultOptions()).kind or self.kind
         if kind == self.kind or kind not in self.kinds:
             return super().infer(release, options)
@@ -226,7 +262,7 @@ class MeanAndVariance(IntervalMethod):
             flags=flags,
             joint=lambda generator, size: self._draws(grid, generator, size, half, middle),
             reached=lambda alpha: self._reached(sums, alpha),
-            prior={"uniform": "uniform in (mean, sd) over the bounds", "reference": "1/sd^2"}.get(
+            prior={"uniform": "uniform in (mean, SD) over the bounds", "reference": "1/SD^2"}.get(
                 prior, "Jeffreys of the release"
             ),
             facts=(("n", f"{n:,} (public)"), ("Noise", f"of the sum, in half-ranges: {sums.law1.words()}")),
@@ -234,7 +270,7 @@ class MeanAndVariance(IntervalMethod):
         )
 
     def _marginals(self, grid: NormalGrid, half: float, middle: float) -> list[Marginal]:
-        """Of what is shown, in the column's units."""
+        """Of the parameters shown, in the column's units."""
         found: dict[str, Marginal] = {}
         if "mean" in self.show:
             found["mean"] = _moved(grid.of(lambda m, s: m, "m"), half, middle)
@@ -279,7 +315,7 @@ class MeanAndVariance(IntervalMethod):
         )
 
     def _alone(self, found: ColumnSums, half: float) -> list[float]:
-        """How wide the intervals of what is shown would be by sampling alone."""
+        """How wide the intervals in the table would be by sampling alone."""
         width = 2 * _Z * np.sqrt(found.alone / found.n) * [half, half**2]
         return [float(width[_SHOWN.index(one)]) for one in self.show]
 
@@ -293,7 +329,7 @@ class MeanAndVariance(IntervalMethod):
         return [low for low, _ in shown], [high for _, high in shown]
 
     def _region(self, sums: NormalSums, bounds: Sequence[tuple[float, float]], half: float, middle: float) -> Limits:
-        """Of a normal before its values are moved into their bounds."""
+        """Of a normal before its values are clipped to their bounds."""
 
         def limits(alpha: float) -> tuple[list[float], list[float]]:
             m, s, inside = confidence_region(sums, alpha)
@@ -322,7 +358,7 @@ class MeanAndVariance(IntervalMethod):
         said = f"gamma({prior[0]:g}, {prior[1]:g})" if isinstance(prior, tuple) else prior
         beyond = own.tail(float(most), -1.0) >= _BEYOND
         reason = (
-            f"rates beyond the largest count, {most}, are not ruled out: the interval ends where they are not looked at; declare a larger "
+            f"rates beyond the largest count, {most}, are not ruled out, and the interval ends before them. Declare a larger "
             "one, or leave kind out for the mean of the counts as they are declared"
         )
         weak: dict[str, Any] = {"flags": (BOX_ACTIVE,), "status": "imprecise", "reason": reason} if beyond else {}
@@ -351,8 +387,10 @@ class MeanAndVariance(IntervalMethod):
         return [found[one] for one in self.show]
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """Mean and variance of the clipped column; of the normal that has them after clipping, with of="normal"; of kind="poisson" the rate
-        at which the mean of clipped Poisson counts is the records' mean.
+        """Mean and variance of the clipped column.
+
+        With of="normal" they belong to the normal that has them after clipping. With kind="poisson" it is the rate at which the mean of
+        clipped Poisson counts is the records' mean.
         """
         practice = CodedFrame.checked(frame)
         if self.kind == _POISSON:

@@ -1,10 +1,9 @@
-"""What methods of intervals for one parameter share: a public number of records, Laplace or Gaussian noise as asked for, two kinds of
-answer from one release.
+"""Common base of intervals for one parameter: a public number of records, Laplace or Gaussian noise, two kinds of answer from one release.
 
-Guarantee: PureDP(epsilon) with Laplace noise where a pure guarantee is asked for, else mu-GDP with Gaussian noise (and so zCDP); relation
-substitute, where the number of records is public. The sensitivities are those of the record maps (`rows`), joint for all numbers of a
-release. Everything after the noisy sums is computed from them: credible intervals under any prior that the family knows, confidence
-intervals, quantiles and draws are further questions to one release and cost nothing.
+Guarantee: PureDP(epsilon) with Laplace noise where a pure guarantee is requested, else mu-GDP with Gaussian noise (and so zCDP). The
+relation is substitution, where the number of records is public. The record maps (`rows`) give the sensitivities, jointly for all
+numbers of a release. Everything after the noisy sums is computed from them. Credible intervals under any prior that the family knows,
+confidence intervals, quantiles and draws are further readings of one release and cost nothing.
 """
 
 from __future__ import annotations
@@ -36,10 +35,15 @@ _CALL = re.compile(r"([a-z]+)\(([^()]*)\)")
 
 
 class IntervalMethod(Method):
-    """Base, with the fields kind and prior. A subclass says its record map, its priors, and what `credible` and `confidence` read.
+    """Base of methods of intervals. A subclass has its record map, its priors, and what `credible` and `confidence` read.
 
-    kind: which one the plain table shows; prior: its prior, "" for the family's default. Both can be asked anew of a release:
-    cf.infer(release, kind="confidence").
+    Parameters
+    ----------
+    kind : {"credible", "confidence"}, default "credible"
+        Kind of interval in the printed table. A release answers each kind:
+        ``cf.infer(release, kind="confidence")``.
+    prior : str, default ""
+        Prior of the credible interval. Empty for the default of the family.
     """
 
     kind: str
@@ -84,7 +88,7 @@ class IntervalMethod(Method):
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """One noisy sum. Raises `PlanError` for a column under which a record may be left out, or with too few records."""
+        """Plan one noisy sum. Raises `PlanError` for a column that may exclude records, or with too few records."""
         allowance = Allowance.of(privacy, self, schema)
         pure = isinstance(allowance.level, PureDP)
         rows = self.rows(schema, pure)
@@ -99,7 +103,7 @@ class IntervalMethod(Method):
         """`PlanError` where a public number of records is too small for the family."""
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """The noisy sums; the number of records, which is public under substitute, is counted in the same pass."""
+        """The noisy sums; the number of records, which is public under substitution, is counted in the same pass."""
         sums, records = source.aggregate(plan.statistic(_SUMS), plan.statistic(_RECORDS))
         meter.draw(_SUMS, sums)
         return {_RECORDS: [int(records[0])]}
@@ -107,7 +111,7 @@ class IntervalMethod(Method):
     # infer ------------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> Result:
-        """The answer of a kind, under a prior; the same numbers each time for one release and question."""
+        """The answer of a kind, under a prior; the same numbers each time for one release and its options."""
         asked = options or NOTHING_ELSE
         if options is not None:
             options.only(*self.asks)
@@ -130,7 +134,7 @@ class IntervalMethod(Method):
 
 
 def share_alone(p: Any, size: Any) -> Any:
-    """How wide the 95 % interval of a share of so many records is by sampling alone (Wilson 1927).
+    """How wide the 95% interval of a share of so many records is by sampling alone (Wilson 1927).
 
     >>> round(float(share_alone(0.5, 100)), 3)
     0.192

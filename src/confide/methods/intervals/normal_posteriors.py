@@ -1,27 +1,27 @@
 """Posterior and confidence set of a normal mean and standard deviation, from noisy sums of z and z^2 of clipped records.
 
 y = (sum z, sum z^2) + noise, z = clip((x - c)/R, -1, 1), x ~ N(., .). Given (m, s) in units of R the two sums are normal with the exact
-moments of the clipped normal (`clipped`) times n: this is the only approximation (central limit theorem), noise is exact. Of a column of
+moments of the clipped normal (`clipped`) times n. This is the only approximation (central limit theorem), noise is exact. Of a column of
 any distribution m and s are the clipped numbers' own, and n m and n (m^2 + s^2) what the sums are expected to be. The posterior is
-likelihood times prior on a grid in (m, log s), zoomed to where its mass is. On the way there what the sums are expected to be within a
-cell counts as further noise: a peak that is narrow beside the cells would lie between their points, unseen.
+likelihood times prior on a grid in (m, log s), zoomed to where its mass is. On the way there the expected sums within a
+cell count as further noise. Otherwise a peak that is narrower than the cells would lie between their points, unseen.
 
-Prior, as a density in (mean, sd): "uniform" over the public box (default), "reference" 1/sd^2 in (mean, sd^2), or "jeffreys", of the noisy
+Prior, as a density in (mean, SD): "uniform" over the public box (default), "reference" 1/SD^2 in (mean, SD^2), or "jeffreys", of the noisy
 release, |dE/d(m, s)|/sqrt(det(covariance with noise)).
 
 Confidence set: all (m, s) for which sum z^2 lies within the middle 1 - beta of its distribution and sum z within the middle
-1 - (alpha - beta), beta = alpha/10: a region that holds the truth with probability at least 1 - alpha, whatever it is, as the two parts of
-alpha add up. Its shadow on the mean is the interval.
+1 - (alpha - beta), beta = alpha/10. This region holds the truth with probability at least 1 - alpha, whatever it is, because the two parts
+of alpha add up. Its shadow on the mean is the interval.
 
 The posterior of a normal linear model from a noisy matrix of second moments: S = sum a a', a = ([1,] x_1, ..., x_p, y) in [-1, 1].
 
 With S = [[Q, c], [c', t]] the model says exactly c ~ N(Q b, s^2 Q) and r = t - c'Q^-1 c ~ s^2 chi^2 with n - d degrees of freedom, d
-coefficients, so that with the prior ds^2 db (flat) and |Q| for the design, S given the release is the noise's distribution centred at the
-release, on positive definite matrices. Then, given S, s^2 = r/chi^2_{n-d-2}, b ~ N(Q^-1 c, s^2 Q^-1): each coefficient's posterior is the
+coefficients. So with the prior ds^2 db (flat) and |Q| for the design, S given the release is the noise's distribution centered at the
+release, on positive definite matrices. Then, given S, s^2 = r/chi^2_{n-d-2}, b ~ N(Q^-1 c, s^2 Q^-1). Each coefficient's posterior is the
 mean, over draws of S, of Student's t with n - d - 2 degrees of freedom.
 
-Draws of S: the release plus fresh noise, kept where positive definite. Where fewer than 2 % are, single entries are drawn in turn, row by
-row, from the noise's distribution on the interval that keeps S positive definite (Gibbs); it is judged by rank-normalised R-hat. Draws of
+Draws of S: the release plus fresh noise, kept where positive definite. Where fewer than 2% are, single entries are drawn in turn, row by
+row, from the noise's distribution on the interval that keeps S positive definite (Gibbs). It is judged by rank-normalized R-hat. Draws of
 two sweeps are all but independent, so that many chains are short.
 """
 
@@ -75,8 +75,10 @@ class NormalSums:
     column: ColumnShape | None = None
 
     def may_be_alike(self, alpha: float) -> bool:
-        """Whether all records may be one number m: sum z^2 is then (sum z)^2/n, and the excess of the noisy sums over that is the noise of
-        the second less 2 m times that of the first, and less the square of the first over n, which is left out; not rejected at alpha/2."""
+        """Whether all records may be one number m, not rejected at alpha/2: sum z^2 is then (sum z)^2/n.
+
+        The excess of the noisy sums over that is the noise of the second less 2 m times that of the first. The square of the first over n
+        is omitted."""
         m = float(np.clip(self.first / self.n, -1.0, 1.0))
         other = NoiseLaw(self.law1.name, 2 * abs(m) * self.law1.scale)
         return self.law2.tail_with(other, self.second - self.n * m * m) >= alpha / 2
@@ -120,7 +122,7 @@ class NormalSums:
         return two_normal_laplace(r1, r2, c11, c12, c22, self.law1.scale, self.law2.scale)
 
     def _alone(self, r1: Array, r2: Array, c11: Array, c22: Array) -> tuple[Array, Array]:
-        """Log densities of each noisy sum by itself, under Laplace noise."""
+        """Log densities of each noisy sum alone, under Laplace noise."""
         return tuple(
             normal_laplace(rest, np.sqrt(own + 1e-24), law.scale)
             for rest, own, law in ((r1, c11, self.law1), (r2, c22, self.law2))
@@ -139,8 +141,8 @@ class NormalSums:
     def log_prior(self, prior: str, m: Array, s: Array) -> Array:
         """Density in (m, log s): that in (m, s) times s.
 
-        Of a column s^2 <= 1 - m^2 is not asked for: a column of values at its bounds lies on that edge, where s could not follow the
-        second sum, which would narrow m by a correlation that such a column does not have.
+        Of a column s^2 <= 1 - m^2 is not required. A column of values at its bounds lies on that edge, where s could not follow the
+        second sum. That would narrow m by a correlation that the column does not have.
         """
         if prior == "flat":
             return np.zeros_like(s)
@@ -161,7 +163,7 @@ class NormalSums:
 
 
 def _steps(values: Array, axis: int) -> tuple[Array, Array]:
-    """The larger of the steps to the neighbours along an axis, and the mean of both; at an end the only one."""
+    """The larger of the steps to the neighbors along an axis, and the mean of both; at an end the only one."""
     steps = np.diff(values, axis=axis)
     first, last = (steps.take([at], axis=axis) for at in (0, -1))
     before, after = np.concatenate([first, steps], axis=axis), np.concatenate([steps, last], axis=axis)
@@ -288,7 +290,7 @@ def _at_edge(grid: NormalGrid, whole: tuple[float, float, float, float]) -> bool
 
 
 def confidence_region(sums: NormalSums, alpha: float, side: int = 161) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """(m, s, accepted (m, s)): the (m, s) that neither of the two sums rejects, on a grid over all cells with such a place."""
+    """(m, s, accepted (m, s)): the (m, s) that neither of the two sums rejects, on a grid over all cells that have one."""
     ends_m, ends_s = (-1.0, 1.0), (log(sums.low), log(sums.high))
     for _ in range(_ZOOMS):
         m, log_s = np.linspace(*ends_m, side), np.linspace(*ends_s, side)
@@ -334,7 +336,7 @@ AGREED = 1.01
 
 @dataclass(frozen=True, eq=False)
 class NoisyMoments:
-    """The released matrix S (D, D) and the law of each entry's noise: `off` beside the diagonal, `square` on it.
+    """The released matrix S (D, D) and the law of each entry's noise: `off` the diagonal, `square` on it.
 
     fixed: whether S[0, 0] = n is public and has no noise.
     """
@@ -348,10 +350,11 @@ class NoisyMoments:
 
 @dataclass(frozen=True, eq=False)
 class LinePosterior:
-    """Posterior of the coefficients b: centres (draws, d), scales (draws, d) and df of each draw's Student t, factor (draws, d, d).
+    """Posterior of the coefficients b: centers (draws, d), scales (draws, d) and df of each draw's Student t, factor (draws, d, d).
 
-    sampler: "direct" or "gibbs"; rhat: the largest one, 1 for direct draws; acceptance: share of positive definite draws; spread: the share
-    of draws in which the terms' own part of S is, without the response.
+    sampler: "direct" or "gibbs"; rhat: the largest one, 1 for direct draws; acceptance: share of positive definite draws.
+
+    spread: the share of draws in which the terms' own part of S is, without the response.
     """
 
     centres: Array
@@ -528,7 +531,7 @@ def _truncated(law: NoiseLaw, low: Array, high: Array, u: Array) -> Array:
 
 
 def _rank_rhat(chains: Array) -> float:
-    """Rank-normalised split R-hat, of the values and of their distance from the median, the larger (Vehtari et al. 2021)."""
+    """Rank-normalized split R-hat, of the values and of their distance from the median, the larger (Vehtari et al. 2021)."""
     folded = np.abs(chains - np.median(chains))
     return max(_split_rhat(chains), _split_rhat(folded))
 

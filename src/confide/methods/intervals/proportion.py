@@ -1,20 +1,18 @@
 """The share of records that have one level of a column, or one value of a whole-number column; or the shares of all its levels.
 
-Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public. Of one level one count, which one replaced record moves by at most 1. Of all
-levels the whole vector of counts: one replaced record moves one count down and one up, l1 = 2, l2 = sqrt 2 for all levels at once, where a
-share of the budget for each would cost J and sqrt J. Two-sided geometric noise on whole numbers (Ghosh, Roughgarden, Sundararajan 2012), or
-rounded Gaussian noise (Dong, Roth, Su 2022). Of two levels one share says both.
+Guarantee: PureDP(epsilon) or mu-GDP, substitution, with a public n. Of one level it is one count, which one replaced record moves by at
+most 1. Of all levels it is the whole vector of counts. One replaced record moves one count down and one up, l1 = 2, l2 = sqrt 2 for all
+levels at once. A share of the budget for each would cost J and sqrt(J). The noise is two-sided geometric on whole numbers (Ghosh,
+Roughgarden, Sundararajan 2012), or rounded Gaussian (Dong, Roth, Su 2022). Of two levels one share gives both.
 
-Credible interval of one level: the exact posterior under a beta prior, Beta(1/2, 1/2) when left out (`count_posteriors.share_posterior`):
-under the
-prior it covers at its level at any n and budget; at one fixed share it may cover less, .928 at least at n = 100 and epsilon = .5, as the
-tests sum up. Of all levels: the exact posterior of each share under Beta(1/2, 1/2), or Beta(a, b), from its own noisy count and the sum of
-the others' (`count_posteriors.level_posterior`), however many levels there are. Under Dirichlet(a, ...), where that is asked for, the
-exact joint
-posterior from all counts and the public sum (`count_posteriors.Cells`); with many levels it says much of how large the largest can be.
-Draws of all
-shares together are of Dirichlet(a, ...), a = 1/2 when left out. Confidence interval: of each level by itself, equal tails of the exact
-distribution of its own noisy count; it covers at least at its level, at every n, share and budget.
+Credible interval of one level: the exact posterior under a beta prior, by default Beta(1/2, 1/2) (`count_posteriors.share_posterior`).
+Under the prior it covers at its level at any n and budget. At one fixed share it may cover less, 0.928 at least at n = 100 and epsilon =
+0.5, as the tests sum up. Of all levels it is the exact posterior of each share under Beta(1/2, 1/2), or Beta(a, b). It follows from the
+level's noisy number and the sum of the others' (`count_posteriors.level_posterior`), however many levels there are. Under Dirichlet(a,
+...), where that is requested, it is the exact joint posterior from all counts and the public sum (`count_posteriors.Cells`). With many
+levels that prior says much of how large the largest can be. Draws of all shares together are of Dirichlet(a, ...), by default a = 1/2.
+Confidence interval: of each level separately, equal tails of the exact distribution of its noisy number. It covers at least at its level,
+at every n, share and budget.
 """
 
 from __future__ import annotations
@@ -42,8 +40,8 @@ _INTERVALS_FOR = (
     "population share; sampling and privacy noise; at the level or above, at every share",
 )
 _INTERVALS_FOR_EACH = (
-    "population shares, each by itself; sampling and privacy noise; exact under the prior",
-    "population shares, each by itself; sampling and privacy noise; at the level or above, at every share",
+    "population shares, each separately; sampling and privacy noise; exact under the prior",
+    "population shares, each separately; sampling and privacy noise; at the level or above, at every share",
 )
 # Beta's a and b, of one share and of each, where nothing is asked for.
 _DEFAULT = (0.5, 0.5)
@@ -54,9 +52,9 @@ _MOST = 64
 
 
 def asked_levels(schema: Schema, column: str, level: Any) -> tuple[int, ...]:
-    """The codes of the levels that are asked about: the one that is named; of two the last, of more all, where none is.
+    """The codes of the wanted levels: the named one; without a name the last of two, or all of more.
 
-    Raises `PlanError` for a column without levels, and for a level that is none of them.
+    Raises `PlanError` for a column without levels, and for a level that it does not have.
     """
     own = schema[column]
     if (
@@ -69,7 +67,7 @@ def asked_levels(schema: Schema, column: str, level: Any) -> tuple[int, ...]:
 
 
 def level_code(schema: Schema, column: str, level: Any) -> int:
-    """The code of a level: a categorical's label, or a value of a whole-number column; the last one when left out of two.
+    """The code of a level: a categorical's label, or a value of a whole-number column; by default the last one of two.
 
     Raises `PlanError` for a column without levels, or with more than two and none named.
     """
@@ -108,7 +106,7 @@ def exact_shares(
     law: NoiseLaw,
     intervals_for: str,
 ) -> ConfidenceIntervals:
-    """Exact confidence intervals of shares of n records, each from its own noisy count."""
+    """Exact confidence intervals of shares of n records, each from its own noisy number."""
 
     def limits(alpha: float) -> tuple[list[float], list[float]]:
         ends = [confidence_limits(float(y), n, law, alpha) for y in sums]
@@ -136,22 +134,59 @@ def level_name(schema: Schema, column: str, code: int) -> str:
 
 @dataclass(frozen=True)
 class Proportion(IntervalMethod):
-    """The share of records with a level of a column, or the shares of all its levels.
+    """Estimate the share of records with one level of a column, or of all levels.
 
-    column: categorical, or cf.Integer; level: which one counts; left out, of two levels the last, of more (of a whole-number column up to
-    64) all of them; kind as in `IntervalMethod`; prior: "beta(a, b)" of each level by itself, or of all levels "dirichlet(a)", a of every
-    level.
+    The estimand is the share in the population.
 
+    Parameters
+    ----------
+    column : str
+        Categorical column, or integer column of at most 64 values.
+    level : str or float, optional
+        Level whose share is wanted. By default the last of two levels; of more
+        levels, all.
+    prior : str, default ""
+        Prior of each level, ``"beta(a, b)"``, or of all levels,
+        ``"dirichlet(a)"``. Empty for ``"beta(0.5, 0.5)"``.
+
+    See Also
+    --------
+    confide.tables.Shares : Shares by group, under either relation.
+
+    Notes
+    -----
+    Guarantee: PureDP(epsilon) with two-sided geometric noise, or mu-GDP with
+    rounded Gaussian noise, under substitution with a public n. One replaced record
+    moves the count of one level by at most 1. It moves the counts of all levels by
+    2 in l1 and root 2 in l2. Credible intervals are exact under the prior, and
+    confidence intervals are exact at every share.
+
+    References
+    ----------
+    Ghosh, Roughgarden and Sundararajan (2012), Universally utility-maximizing
+    privacy mechanisms, SIAM J. Comput. 41.
+
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> levels = {"smoker": cf.Categorical(["no", "yes"], on_missing="no"), "g": cf.Categorical(["a", "b", "c"], on_missing="a")}
-    >>> schema = cf.Schema(levels)
+    >>> schema = cf.Schema({
+    ...     "smoker": cf.Categorical(["no", "yes"], on_missing="no"),
+    ...     "g": cf.Categorical(["a", "b", "c"], on_missing="a")})
     >>> data = cf.read(schema.sample(500, seed=1), schema)
-    >>> release = cf.release(Proportion("smoker"), data, cf.PureDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> method = cf.intervals.Proportion("smoker")
+    >>> release = cf.release(method, data, cf.PureDP(0.5), ledger=None,
+    ...                      noise=cf.noise.SimulatedNoise(1))
     >>> cf.infer(release, kind="confidence").names
     ('smoker=yes',)
-    >>> result = cf.infer(cf.release(Proportion("g"), data, cf.GDP(0.5), ledger=None, noise=cf.noise.SimulatedNoise(1)))
-    >>> list(result.names), bool(abs(result.sample(2000).sum(axis=1) - 1).max() < 1e-12)
-    (['g=a', 'g=b', 'g=c'], True)
+    >>> result = cf.infer(cf.release(
+    ...     cf.intervals.Proportion("g"), data, cf.GDP(0.5), ledger=None,
+    ...     noise=cf.noise.SimulatedNoise(1)))
+    >>> list(result.names)
+    ['g=a', 'g=b', 'g=c']
+    >>> bool(abs(result.sample(2000).sum(axis=1) - 1).max() < 1e-12)
+    True
     """
 
     column: str

@@ -1,4 +1,4 @@
-"""What intervals for one parameter give back: posteriors to plot, draw from and save, and confidence intervals at any level.
+"""Results of intervals for one parameter: posteriors to plot, draw from and save, and confidence intervals at any level.
 
 The picture of posteriors: a density for each parameter, its credible interval shaded, its median a line.
 """
@@ -20,7 +20,15 @@ from confide.errors import PlanError
 from confide.methods.intervals.marginals import Marginal
 from confide.noise import keyed_generator
 from confide.results.base import BaseResult, marked, noise_share
-from confide.results.pages.content import LITERAL, Column, Flag, check_alpha, level_heads, level_words, short
+from confide.results.pages.content import (
+    LITERAL,
+    Column,
+    Flag,
+    check_alpha,
+    folded,
+    level_words,
+    thousands,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,8 +47,8 @@ Limits = Callable[[float], tuple[Sequence[float], Sequence[float]]]
 
 PRIOR_DOMINATES = Flag(
     "prior_dominates",
-    "at this size and budget the interval is wider than half of what the bounds allow, or under a third of what it is with a flat prior: "
-    "the prior says as much as the records; kind='confidence' of the same release holds without a prior",
+    "at this size and budget the interval is wider than half of what the bounds allow, or below a third of that with a flat prior. "
+    "The prior says as much as the records; kind='confidence' of the same release needs no prior",
 )
 BOX_ACTIVE = Flag("at_parameter_bound", "the parameter may lie at an edge of what the bounds allow, or beyond")
 
@@ -52,7 +60,7 @@ _OWN = 3.0
 
 
 class _Inferred(BaseResult):
-    """What both kinds share."""
+    """Common base of posteriors and confidence intervals."""
 
     names: tuple[str, ...]
     bounds: tuple[tuple[float, float], ...]
@@ -82,19 +90,42 @@ class _Inferred(BaseResult):
         raise NotImplementedError
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Intervals at level 1 - alpha, with equal tails: columns 0 (low) and 1 (high), one row for each name."""
+        """Intervals at level 1 - alpha, with equal tails.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            One minus the level.
+
+        Returns
+        -------
+        DataFrame
+            Columns 0 (low) and 1 (high), one row for each name.
+        """
         low, high = self._ends(check_alpha(alpha))
         return pd.DataFrame({0: low, 1: high}, index=list(self.names))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Posterior(_Inferred):
-    """Posterior distributions given a release: medians, standard deviations, credible intervals, quantiles, densities, draws.
+    """Posterior distributions: estimates, credible intervals, quantiles, draws.
 
-    names; marginals: the distribution of each; bounds: what each may be at all, infinite where nothing bounds it; joint: draws of all of
-    them at once, (size, p); prior: in words; reached: alpha -> of each, whether its least and its greatest value are not rejected at
-    alpha/2. Equal tails of a density leave out a share of 0 whatever is released: intervals reach what is not rejected, and then hold more
-    than they say. alone: how wide 95 % intervals would be by sampling alone, where that is known.
+    Parameters
+    ----------
+    marginals : tuple of Marginal
+        Distribution of each parameter.
+    bounds : tuple of (float, float)
+        Bounds of each parameter, infinite where nothing bounds it.
+    joint : callable
+        Draws of all parameters at once, (size, p).
+    prior : str
+        Prior, in words.
+    reached : callable, optional
+        From alpha to whether the least and the greatest value of each parameter
+        are not rejected at alpha/2. Intervals then reach them, and cover at more
+        than their level.
+    alone : sequence of float, optional
+        Widths of 95% intervals by sampling alone, where they are known.
     """
 
     names: tuple[str, ...]
@@ -122,10 +153,11 @@ class Posterior(_Inferred):
     ) -> Posterior:
         """The result of a release; its status is "imprecise" where the prior says as much as the records.
 
-        flat: the marginals of a flat prior, asked for where the prior is one's own; middle: of a release that is half-way between
-        what it may be, in the order of the bounds. Where that is too wide all releases of the same size and budget are weak: those
-        alone that noise moved to an end, where intervals are narrow, would be left as "valid", and hold what they say the more rarely
-        the fewer they are.
+        flat: the marginals of a flat prior, where another prior was asked for.
+
+        middle: of a release that is halfway between what it may be, in the order of the bounds. Where that is too wide, all releases of the
+        same size and budget are weak. Only those that noise moved to an end, where intervals are narrow, would remain "valid". They cover
+        less often the fewer they are.
         """
         wide = [
             high - low < inf and _width(one) > _WIDE * (high - low)
@@ -162,25 +194,78 @@ class Posterior(_Inferred):
         return np.where(least, low, found[:, 0]), np.where(most, high, found[:, 1])
 
     def quantile(self, q: float | Sequence[float]) -> pd.DataFrame:
-        """Quantiles of each posterior, one row for each name, one column for each q in (0, 1)."""
+        """Quantiles of each posterior.
+
+        Parameters
+        ----------
+        q : float or sequence of float
+            Probabilities, strictly between 0 and 1.
+
+        Returns
+        -------
+        DataFrame
+            One row for each name, one column for each probability.
+
+        Raises
+        ------
+        PlanError
+            A probability is not between 0 and 1.
+        """
         qs = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if not ((qs > 0) & (qs < 1)).all():
-            raise PlanError(f"q must lie strictly between 0 and 1, got {q!r}; write quantile([0.025, 0.5, 0.975])")
+            raise PlanError(f"q must lie strictly between 0 and 1, got {q!r}; write quantile([0.25, 0.5, 0.75])")
         return pd.DataFrame([one.quantile(qs) for one in self.marginals], index=list(self.names), columns=qs.tolist())
 
     def density(self, name: str | None = None, points: int = _PICTURED) -> pd.DataFrame:
-        """The density of one posterior over where nearly all of it lies: columns theta, density. name: the first one when left out."""
+        """Density of one posterior, where nearly all of it lies.
+
+        Parameters
+        ----------
+        name : str, optional
+            Parameter. By default the first one.
+        points : int, default 201
+            Number of points.
+
+        Returns
+        -------
+        DataFrame
+            Columns theta and density.
+        """
         marginal = self.marginals[self._place(name)]
         theta = np.linspace(*marginal.span, points)
         return pd.DataFrame({"theta": theta, "density": marginal.density(theta)})
 
     def sample(self, size: int = 1_000, seed: int = 0) -> pd.DataFrame:
-        """Joint draws from the posterior, one column for each name; the same ones for one release, size and seed."""
+        """Joint draws from the posterior.
+
+        Parameters
+        ----------
+        size : int, default 1000
+            Number of draws.
+        seed : int, default 0
+            Seed. The same release, size and seed give the same draws.
+
+        Returns
+        -------
+        DataFrame
+            One column for each name.
+        """
         generator = keyed_generator(self.drawn_sha256, "posterior", str(seed))
         return pd.DataFrame(self.joint(generator, size), columns=list(self.names))
 
     def save(self, path: str | Path) -> Path:
-        """Write `to_json`, which holds every density on a grid; returns the path."""
+        """Write `to_json`, which holds every density on a grid.
+
+        Parameters
+        ----------
+        path : str or Path
+            File to write.
+
+        Returns
+        -------
+        Path
+            The path of the file.
+        """
         Path(path).write_text(self.to_json(), encoding="utf-8")
         return Path(path)
 
@@ -192,14 +277,14 @@ class Posterior(_Inferred):
         return self.names.index(name)
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """median, posterior sd, and the credible interval."""
-        (low, high), heads = self._ends(alpha), level_heads(alpha)
+        """median, posterior SD, and the credible interval."""
+        low, high = self._ends(alpha)
         return (
             Column("term", self.names, "name"),
             Column("estimate", self._estimates(), head="median"),
             Column("posterior_sd", [one.sd for one in self.marginals], "std_err", head="posterior SD"),
-            Column("ci_low", low, "interval", head=heads[0]),
-            Column("ci_high", high, "interval", head=heads[1]),
+            Column("ci_low", low, "interval"),
+            Column("ci_high", high, "interval"),
         )
 
     def head(self) -> tuple[tuple[str, str], ...]:
@@ -207,7 +292,7 @@ class Posterior(_Inferred):
         return (("Kind", "credible"), ("Prior", self.prior))
 
     def more(self, alpha: float) -> Mapping[str, Any]:
-        """The densities, for whoever draws or computes with them elsewhere."""
+        """The densities, for anyone who draws or computes with them elsewhere."""
         held = {name: self.density(name) for name in self.names}
         own = {name: {"theta": one["theta"].tolist(), "density": one["density"].tolist()} for name, one in held.items()}
         return {"kind": "credible", "prior": self.prior, "posterior": own}
@@ -227,25 +312,25 @@ class Posterior(_Inferred):
         )
         rest = f" The first {PANELS} of {len(self.names)} are drawn." if len(self.names) > PANELS else ""
         return (
-            f"Each curve is a posterior density; the shaded part holds {level_words(alpha)} of it, with equal tails, and the line in "
-            f"it is the median.{scale}{rest}"
+            f"Curve: the posterior density. Shaded: {level_words(alpha)} of it, with equal tails. Line: the "
+            f"median.{scale}{rest}"
         )
 
     @property
     def picture_size(self) -> tuple[float, float]:
         """A panel for each parameter."""
 
-        return 6.4, 1.2 + 2.2 * min(len(self.names), 4) + 1.5 * min(max(len(self.names) - 4, 0), PANELS - 4)
+        return 6.4, 1.6 + 1.9 * min(len(self.names), PANELS)
 
 
 def _width(marginal: Marginal) -> float:
-    """Of the 95 % interval."""
+    """Of the 95% interval."""
     low, high = marginal.quantile(np.array([0.025, 0.975]))
     return float(high - low)
 
 
 _HALF_WAY = (
-    "a release of this size that is half-way between what it may be would leave everything possible: the privacy noise is as large as what "
+    "a release of this size that is halfway between what it may be would rule nothing out. The privacy noise is as large as what "
     "it hides; more records or a larger budget would do"
 )
 
@@ -254,8 +339,20 @@ _HALF_WAY = (
 class ConfidenceIntervals(_Inferred):
     """Confidence intervals by inversion of the distribution of a noisy statistic, at any level.
 
-    limits: alpha -> (lows, highs); estimates: where both tails are alike; effects: whether zero says something of them, as of a
-    difference; shares: whether they have no unit; alone: how wide 95 % intervals would be by sampling alone, where that is known.
+    Parameters
+    ----------
+    estimates : sequence of float
+        Values at which both tails are alike.
+    limits : callable
+        From alpha to lows and highs.
+    bounds : sequence of (float, float)
+        Bounds of each parameter.
+    effects : bool
+        Whether zero has a meaning, as of a difference.
+    shares : bool
+        Whether the parameters have no unit.
+    alone : array of float, optional
+        Widths of 95% intervals by sampling alone, where they are known.
     """
 
     names: tuple[str, ...]
@@ -282,17 +379,15 @@ class ConfidenceIntervals(_Inferred):
     ) -> Self:
         """The result of a release; "no_information" where every interval is all that is allowed.
 
-        middle: the limits of a release of the same size that is half-way between what it may be. Where one of those is all that is allowed
-        all releases of this size and budget are weak: those alone that noise moved to an end would be left as "valid", and hold what they
-        say the more rarely the fewer they are.
+        middle: the limits of a release of the same size that is halfway between what it may be. Where one of those is all that is allowed,
+        all releases of this size and budget are weak. Only those that noise moved to an end would remain "valid", and they cover less often
+        the fewer they are.
         """
         limits = cache(limits)
         low, high = (np.array(end) for end in limits(0.05))
         whole = all(a <= least and b >= most for a, b, (least, most) in zip(low, high, bounds, strict=True))
         point = np.array([(a + b) / 2 for a, b in zip(*limits(0.999), strict=True)] if estimates is None else estimates)
-        reason = (
-            "the privacy noise leaves every value within the bounds possible; more records or a larger budget would not"
-        )
+        reason = "privacy noise allows every value within the bounds; more records or a larger budget would not"
         status = {"status": "no_information", "reason": reason} if whole else {}
         if not whole and middle is not None:
             ends = zip(*middle(0.05), bounds, strict=True)
@@ -316,18 +411,18 @@ class ConfidenceIntervals(_Inferred):
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """estimate and interval."""
-        (low, high), heads = self._ends(alpha), level_heads(alpha)
+        low, high = self._ends(alpha)
         return (
             Column("term", self.names, "name", head=self.rows_are or None),
             Column("estimate", self._estimates()),
-            Column("ci_low", low, "interval", head=heads[0]),
-            Column("ci_high", high, "interval", head=heads[1]),
+            Column("ci_low", low, "interval"),
+            Column("ci_high", high, "interval"),
         )
 
     @property
-    def unit(self) -> str:
-        """None of a share: it is not counted in the column's."""
-        return "" if self.shares else super().unit
+    def axis(self) -> str:
+        """A share is not counted in the units of the column."""
+        return "share" if self.shares else super().axis
 
     @property
     def zero_line(self) -> bool:
@@ -343,7 +438,7 @@ class ConfidenceIntervals(_Inferred):
         return {"kind": "confidence"}
 
 
-_LINE, _SHADE = "#1f4e79", "#e7b58a"
+_LINE, _SHADE = "#0072B2", "#F3CF8C"
 #: Parameters that are drawn: the first ones.
 PANELS = 24
 
@@ -362,12 +457,14 @@ class PosteriorSource(Protocol):
 
 
 def draw_posterior(result: PosteriorSource, ax: Axes, alpha: float) -> None:
-    """Draw on `ax`; several parameters stand one above the other, each on a scale of its own, or all on one (`one_scale`)."""
+    """Draw on `ax`; several parameters are drawn one above the other, each on a separate scale, or all on one (`one_scale`)."""
+    from confide.results.pages.plots import panels
+
     names = result.names[:PANELS]
-    panels = [ax] if len(names) == 1 else _panels(ax, len(names))
+    every = panels(ax, [1.3] * len(names), 0.6)
     low, high = result.conf_int(alpha).to_numpy().T
     ends: list[float] = []
-    for panel, name, a, b, middle in zip(panels, names, low, high, result.params, strict=False):
+    for panel, name, a, b, middle in zip(every, names, low, high, result.params, strict=False):
         curve = result.density(name)
         theta, density = curve["theta"].to_numpy(), curve["density"].to_numpy()
         ends += [a, b, float(theta[0]), float(theta[-1])]
@@ -385,21 +482,15 @@ def draw_posterior(result: PosteriorSource, ax: Axes, alpha: float) -> None:
         )
         panel.set_ylim(bottom=0)
         panel.set_yticks([])
-        panel.set_xlabel(short(name, 60), **LITERAL)
+        panel.set_xlabel(folded(name, 60), **LITERAL)
+        thousands(panel.xaxis)
         panel.spines[["top", "right", "left"]].set_visible(False)
     if one_scale(result):
         room = 0.02 * (max(ends) - min(ends))
-        for panel in panels:
+        for panel in every:
             panel.set_xlim(min(ends) - room, max(ends) + room)
 
 
 def one_scale(result: PosteriorSource) -> bool:
     """Whether parameters are alike, shares of one column's levels, and are compared: their panels then have one scale."""
     return len(result.names) > 1 and len(set(result.bounds)) == 1 and bool(np.isfinite(result.bounds[0]).all())
-
-
-def _panels(ax: Axes, count: int) -> list[Axes]:
-    """Panels inside the room of one."""
-    ax.set_axis_off()
-    height = 1.0 / count
-    return [ax.inset_axes((0.0, 1 - (k + 1) * height + 0.35 * height, 1.0, 0.6 * height)) for k in range(count)]

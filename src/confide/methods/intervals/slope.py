@@ -1,12 +1,12 @@
 """The coefficients of a normal linear model, with or without an intercept, from one release of second moments.
 
-Guarantee: PureDP(epsilon) or mu-GDP, substitute, n public. All products a_i a_j of a = ([1,] x_1, ..., x_p, y) in [-1, 1] by public bounds,
-squares times w: one replaced record moves them together by at most D^2/2 in l1 (w = 1/2) and by D, or sqrt(D^2 - 1), in l2 (w = 1/sqrt 2),
-D = len(a) (`rows.ProductRows`).
+Guarantee: PureDP(epsilon) or mu-GDP, substitution, with a public n. Released are all products a_i a_j of a = ([1,] x_1, ..., x_p, y) in
+[-1, 1] by public bounds, squares times w. One replaced record moves them together by at most D^2/2 in l1 (w = 1/2). In l2 it moves them by
+D, or sqrt(D^2 - 1) (w = 1/sqrt 2), D = len(a) (`rows.ProductRows`).
 
-Model: y given x normal with one variance, records independent. Credible intervals with the prior flat in (coefficients, variance): the
-conjugate posterior averaged over what the exact moments may have been, given the noisy ones (`line_posterior`); exact, for any number of
-coefficients. Assumed, and printed: normal errors of equal variance, and bounds of y that are rarely reached.
+Model: y given x normal with one variance, records independent. Credible intervals have the prior flat in (coefficients, variance). They are
+the conjugate posterior averaged over what the exact moments may have been, given the noisy ones (`line_posterior`); exact, for any number
+of coefficients. Assumed, and printed: normal errors of equal variance, and bounds of y that are rarely reached.
 """
 
 from __future__ import annotations
@@ -35,17 +35,16 @@ from confide.schema import CodedFrame, ModelMatrix, Schema
 
 _CLIPPED = Flag(
     "slope_attenuated",
-    "the model puts a noticeable share of the responses beyond their bounds, where they were moved to: slopes are drawn to 0; take wider "
-    "bounds for the response",
+    "the model puts a noticeable share of the responses outside their bounds, where they were clipped: slopes are biased toward 0; take "
+    "wider bounds for the response",
 )
 _CUT = (
-    "the model puts {:.1%} of the responses beyond their bounds, where they were moved to: slopes are drawn to 0 by about as much, which "
-    "their intervals do not hold; take wider bounds for the response, or ask cf.linear_regression for the line of the responses as they "
-    "are declared"
+    "the model puts {} of the responses outside their bounds, where they were clipped. Slopes are biased toward 0 by about as much, "
+    "which their intervals do not include; take wider bounds for the response, or ask cf.linear_regression for the clipped responses"
 )
 _HIDDEN = (
-    "noise may be all that the terms seem to vary by: where they vary by less than it, slopes are drawn to 0, which their intervals do not "
-    "hold; take narrower bounds for the terms, more records or a larger budget"
+    "noise may be all that the terms seem to vary by. Where they vary by less, slopes are biased toward 0, which their intervals do not "
+    "include; take narrower bounds for the terms, more records or a larger budget"
 )
 _NOT_MIXED = "the chains that draw what the moments may have been do not agree (R-hat {:.3f}); the noise is too large for this model"
 # Of what the exact moments may have been: terms without any spread of their own are not among it more often than this.
@@ -61,16 +60,41 @@ _MOST = 24
 
 @dataclass(frozen=True)
 class Slope(IntervalMethod):
-    """The coefficients of a line with credible intervals.
+    """Estimate the coefficients of a normal linear model, with a posterior.
 
-    formula: "y ~ x", "y ~ x1 + x2", "y ~ x - 1" without an intercept; term_bounds: public bounds of derived terms. The prior is flat in
-    (coefficients, variance). For any design and unequal variances, under add-remove too, write cf.linear_regression.
+    The estimand is the coefficients in the population. Errors are assumed to be
+    normal with equal variance, and the response to reach its bounds rarely.
 
+    Parameters
+    ----------
+    formula : str
+        R-style formula, such as ``"y ~ x1 + x2"``, or ``"y ~ x - 1"`` without an
+        intercept.
+    kind : {"credible"}, default "credible"
+        Kind of interval.
+    prior : {"", "flat"}, default ""
+        Prior, which is flat in (coefficients, variance).
+
+    See Also
+    --------
+    confide.linear_regression : Without these assumptions, under either relation.
+
+    Notes
+    -----
+    Guarantee: PureDP(epsilon) or mu-GDP under substitution, with a public n. The
+    module docstring has the sensitivity of the released products. The posterior is
+    exact, for any number of coefficients.
+
+    Examples
+    --------
     >>> import confide as cf, numpy as np
-    >>> schema = cf.Schema({"x": cf.Numeric(-1, 1, on_missing=0.0), "y": cf.Numeric(-2, 2, on_missing=0.0)})
+    >>> schema = cf.Schema({"x": cf.Numeric(-1, 1, on_missing=0.0),
+    ...                     "y": cf.Numeric(-2, 2, on_missing=0.0)})
     >>> x = np.random.default_rng(1).uniform(-1, 1, 1000)
-    >>> data = cf.read({"x": x, "y": 0.5 * x + np.random.default_rng(2).normal(0, 0.25, 1000)}, schema)
-    >>> release = cf.release(Slope("y ~ x"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> y = 0.5 * x + np.random.default_rng(2).normal(0, 0.25, 1000)
+    >>> data = cf.read({"x": x, "y": y}, schema)
+    >>> release = cf.release(cf.intervals.Slope("y ~ x"), data, cf.GDP(1.0),
+    ...                      ledger=None, noise=cf.noise.SimulatedNoise(1))
     >>> low, high = cf.infer(release).conf_int().loc["x"]
     >>> bool(0.4 < low < 0.5 < high < 0.6)
     True
@@ -96,7 +120,7 @@ class Slope(IntervalMethod):
 
     def facts(self, about: ProductRows) -> Mapping[str, Any]:
         return {
-            "target": f"coefficients of the normal line {self.formula}, responses moved into their bounds",
+            "target": f"coefficients of the normal line {self.formula}, responses clipped to their bounds",
             "intervals_for": self.intervals,
             "warnings": (
                 "intervals assume normal errors of equal variance and a response that rarely reaches its bounds; without those write "
@@ -132,7 +156,9 @@ class Slope(IntervalMethod):
             weak = {"status": "imprecise", "reason": _HIDDEN}
         else:
             weak = (
-                {"status": "imprecise", "reason": _CUT.format(_beyond(noisy, found))} if _drawn_in(noisy, found) else {}
+                {"status": "imprecise", "reason": _CUT.format(f"{_beyond(noisy, found):.1%}")}
+                if _drawn_in(noisy, found)
+                else {}
             )
         return Posterior.read(
             release,
@@ -179,7 +205,7 @@ class Slope(IntervalMethod):
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """Least squares of practice records."""
+        """Least squares of test data."""
         practice = CodedFrame.checked(frame)
         design = ModelMatrix.of(self.formula, practice.schema, term_bounds=self.term_bounds)
         x, y = practice.rows(design)
@@ -207,7 +233,7 @@ def _units(rows: ProductRows) -> tuple[Array, Array]:
 
 
 def _alone(found: LinePosterior, weights: Array) -> list[float]:
-    """How wide the intervals would be by sampling alone: given the moments, of what the exact ones may have been the one in the middle."""
+    """How wide the intervals would be by sampling alone, given the middle one of the possible exact moments."""
     scales = np.linalg.norm(np.einsum("kji,cj->kci", found.factors, weights), axis=2)
     return [float(one) for one in 2 * simulated_null.quantile(0.025, found.df) * np.median(scales, axis=0)]
 
@@ -224,11 +250,13 @@ def _draws(found: LinePosterior, generator: np.random.Generator, size: int) -> A
 
 
 def _beyond(noisy: NoisyMoments, found: LinePosterior, less: float = 0.0) -> float:
-    """The share of normal responses, as the middle of the posterior has them, beyond their bounds; their spread is that of the normal
-    whose clipped numbers vary as much.
+    """The share of normal responses beyond their bounds, at the middle of the posterior.
 
-    Without an intercept no released product says where their middle is: the root mean square of the fitted ones stands for it, on either
-    side, and the spread is that of the errors. less: standard deviations of noise that are taken off the second moment of the response.
+    Their spread is that of the normal whose clipped numbers vary as much. Without an intercept no released product gives their middle. The
+    root mean square of the fitted ones replaces it, on either side, and the spread is that of the errors.
+
+    less: SDs of noise that are subtracted
+    from the second moment of the response.
     """
     b = np.median(found.centres, axis=0)
     n, d = noisy.n, len(b)
@@ -244,7 +272,7 @@ def _beyond(noisy: NoisyMoments, found: LinePosterior, less: float = 0.0) -> flo
 
 
 def _drawn_in(noisy: NoisyMoments, found: LinePosterior) -> bool:
-    """Whether moving responses to their bounds, which multiplies slopes by the share that is within, moves one by more than it may."""
+    """Whether clipping of responses, which multiplies slopes by the share within the bounds, moves one by more than it may."""
     p = min(_beyond(noisy, found, _SURE), 0.9)
     if p < _MANY:
         return False

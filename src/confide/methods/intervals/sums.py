@@ -1,6 +1,6 @@
 """Record maps behind intervals for one parameter, with the exact bound on what replacing one record moves.
 
-All of them are for a public number of records: neighbours differ in the values of one record ("substitute"), and no record is left out.
+All of them are for a public number of records: neighbors differ in the values of one record ("substitute"), and no record is excluded.
 
     counts of J levels   one 1 moves from one place to another: l1 = 2, l2 = sqrt 2, for all J at once; a single level alone: 1
     moments of z         (z, a q, b z q, c z^2 q), q = 1 - z^2, z in [-1, 1]. With t = |z - z'| and |z + z'| <= 2 - t each of the last
@@ -18,17 +18,17 @@ All of them are for a public number of records: neighbours differ in the values 
 
 Numbers are coded in 2^20 steps and rounded; replaced records differ by at most one step more in each number, which the bounds include.
 
-Mean and variance of a bounded column of any distribution, from noisy sums of its first four moments; n public.
+Mean and variance of a bounded column of any distribution, from noisy sums of its first four moments. The number n is public.
 
 y = sums of (z, q, z q, z^2 q), q = 1 - z^2, of numbers z in [-1, 1], and noise: moments of any order up to four follow. They say what an
 interval needs and no model gives: the variance of the records, which way and how far the mean is skewed, and how much the variance varies.
 
-An estimate that noise takes beyond what the bounds allow is moved to them, and its interval with it, which only makes it hold more.
+An estimate that noise takes beyond the bounds is clipped to them, and its interval with it, which can only raise its coverage.
 
-Mean: all theta that the noisy sum does not reject at alpha/2 on either side, with the sampling variance n max(s^2, s^2 + f r (theta - m)),
-r = third central moment/s^2, f = 2/3 + 1/(3 z^2): to first order that of a skewed mean at theta (as in the tables, where n is noisy).
-Variance: s^2 less, and more, what (z - m)^2 varies by, m4 - s^4, on the upper side with the skewness of (z - m)^2; 0 where the release
-does not reject it. The central limit theorem of n records is assumed; `skewed` and `extreme` say where it is not to be relied on.
+Mean: all theta that the noisy sum does not reject at alpha/2 on either side. The sampling variance is n max(s^2, s^2 + f r (theta - m)),
+r = third central moment/s^2, f = 2/3 + 1/(3 z^2). To first order it is that of a skewed mean at theta (as in the tables, where n is noisy).
+Variance: s^2 less, and more, what (z - m)^2 varies by, m4 - s^4, on the upper side with the skewness of (z - m)^2. It is 0 where the
+release does not reject that. The central limit theorem of n records is assumed; `skewed` and `extreme` say where it is not to be relied on.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def fixed_columns(schema: Schema, columns: tuple[str, ...], who: str) -> None:
             what = f"{list(column.levels)}" if isinstance(column, Categorical) else f"{column.low:g}, {column.high:g}"
             rule = column.levels[0] if isinstance(column, Categorical) else "midpoint"
             raise PlanError(
-                f"{who} takes the number of records as public, and a record with a missing {name!r} is left out; say in the schema what "
+                f"{who} takes the number of records as public, and a record with a missing {name!r} is excluded. Declare what "
                 f'a missing value counts as: write {name!r}: cf.{type(column).__name__}({what}, on_missing="{rule}")'
             )
 
@@ -251,7 +251,7 @@ class ProductRows(DesignRows):
 
     @property
     def scaling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """(centre, unit) of each term and the response, in their own units."""
+        """(center, unit) of each term and the response, in their own units."""
         ends = [(float(term.low), float(term.high)) for term in (*self.design.terms, self.design.response)]
         if self.design.intercept:
             return np.array([low + (high - low) / 2 for low, high in ends]), np.array(
@@ -359,14 +359,14 @@ class ColumnSums:
 
     @cached_property
     def _third(self) -> tuple[float, float]:
-        """(third central moment, sd of its noise)."""
+        """(third central moment, SD of its noise)."""
         m, (s, q, c, _), (v1, v2, v3, _) = self.mean, self._shares, self._noises
         by_first = 1.0 - 3 * (1.0 - q) + 6 * m * m
         return (s - c) - 3 * m * (1.0 - q) + 2 * m**3, sqrt(by_first**2 * v1 + 9 * m * m * v2 + v3)
 
     @cached_property
     def _fourth(self) -> tuple[float, float]:
-        """(fourth central moment, sd of its noise)."""
+        """(fourth central moment, SD of its noise)."""
         m, (s, q, c, d), (v1, v2, v3, v4) = self.mean, self._shares, self._noises
         cube, square = s - c, 1.0 - q
         by_first = -4 * cube - 4 * m + 12 * m * square - 12 * m**3
@@ -381,8 +381,10 @@ class ColumnSums:
 
     @cached_property
     def skewed(self) -> bool:
-        """Whether the mean's interval may be short on one side: fewer records than three squared skewnesses, as far as these stand above
-        their noise, each times the cube of the share that sampling has of the mean's variance: noise is not skewed.
+        """Whether the mean's interval may be short on one side: fewer records than three squared skewnesses, where these exceed their
+        noise.
+
+        Each counts times the cube of the share that sampling has of the mean's variance, because noise is not skewed.
         """
         third, noise = self._third
         sampling = self.n * self._spread
@@ -399,7 +401,7 @@ class ColumnSums:
 
     @cached_property
     def lean(self) -> float:
-        """The third central moment over s^2, moved towards the far bound by half a standard deviation of its noise."""
+        """The third central moment over s^2, moved toward the more distant bound by half a standard deviation of its noise."""
         third, noise = self._third
         return float(np.clip((third - np.sign(self.mean) * noise / 2) / self._spread, -1 - self.mean, 1 - self.mean))
 
@@ -412,8 +414,9 @@ class ColumnSums:
 
     @cached_property
     def alone(self) -> Array:
-        """n times the sampling variances of mean and s^2, without what intervals allow for, (2,): each at least half a sd of its noise,
-        as a smaller one is hidden and may be about so large.
+        """n times the sampling variances of mean and s^2, without what intervals allow for, (2,).
+
+        Each is at least half an SD of its noise, because a smaller one is hidden and may be about so large.
         """
         fourth, noise = self._fourth
         square = max(self.variance(0.0), min(sqrt(self.variance_noise) / 2, 1.0 - self.mean**2), _LEAST)
@@ -441,7 +444,8 @@ class ColumnSums:
     def variance_interval(self, alpha: float) -> tuple[float, float]:
         """(low, high) in [0, 1].
 
-        The noise of s^2, a sum of two, is taken as one of the same law and variance: of Laplace noise its quantiles are up to 3 % larger.
+        The noise of s^2, a sum of two, is assumed to be one of the same law and variance: of Laplace noise its quantiles are up to 3%
+        larger.
         """
         z = float(special.ndtri(1 - alpha / 2))
         square, n = self._spread, self.n

@@ -1,1 +1,1 @@
-"""Propose-test-release: classic, generalised, and by safety bounds."""
+"""Propose-test-release: classic, generalized, and by safety bounds."""

@@ -1,20 +1,21 @@
 """Classic propose-test-release: a test of the distance to data on which a function is sensitive, and its relatives.
 
 Building blocks for the `release` of a method: each is public configuration with its `guarantee`, and a verb that is handed exact
-numbers and the noise. In a plan they stand as `OpaqueRelease(name, block.guarantee, block.proof)`. What they are handed cannot be checked
-here: a distance must be an integer that one record moves by at most 1 under the relation (`confide.audit.falsify_sensitivity` tries to
-break that).
+numbers and the noise. In a plan they stand as `OpaqueRelease(name, block.guarantee, block.proof)`. What they are handed cannot be
+checked here: a distance must be an integer that one record moves by at most 1 under the relation (`confide.audit.falsify_sensitivity`
+tries to break that).
 
-Tests add two-sided geometric noise N, P(N >= m) = a^m/(1 + a) for m >= 1, a = e^-epsilon: pass iff D + N > T, T the least integer with
-P(N > T) <= delta. The continuous law has log(1/(2 delta))/epsilon in place of T (`laplace_threshold`); log(1/delta)/epsilon, as often
-printed, passes with probability delta/2. On D = 0 the test passes with probability at most delta, and what follows is protected elsewhere:
+Tests add two-sided geometric noise N, P(N >= m) = a^m/(1 + a) for m >= 1, a = e^-epsilon. A test passes iff D + N > T, T the least
+integer with P(N > T) <= delta. The continuous distribution has log(1/(2 delta))/epsilon instead of T (`laplace_threshold`);
+log(1/delta)/epsilon, as often printed, passes with probability delta/2. On D = 0 the test passes with probability at most delta, and
+what follows is protected elsewhere:
 
     ordered pair (X, X'), X bad: P(S) <= e^e1 P'(S) + delta;  X good: (e1, 0) and the release (e2, delta2) composed, (e1 + e2, delta2).
 
-Together (e1 + e2, max(delta, delta2)): the two deltas belong to different data.
-Sources: Dwork, Lei 2009; Vadhan 2017, section 3; Dwork, Roth 2014, Algorithm 1 (sparse vector). Corrections: docs/errata.md.
+Together (e1 + e2, max(delta, delta2)): the two deltas belong to different data. Sources: Dwork, Lei 2009; Vadhan 2017, section 3;
+Dwork, Roth 2014, Algorithm 1 (sparse vector). Corrections: docs/errata.md.
 
-Functions of the table of all records as statistics: for estimators that are no sums.
+Functions of the table of all records as statistics: for estimators that are not sums.
 """
 
 from __future__ import annotations
@@ -87,11 +88,43 @@ class _Distance:
 
 @dataclass(frozen=True)
 class DistanceTest(_Distance):
-    """Release value + noise for a proposed bound on the local sensitivity, where the data are far from any that exceed it.
+    """Release a value with noise for a proposed bound, if the data allow it.
 
-    epsilon, delta: of the test; bound: b, proposed, in the l1 norm for a `PureDP` release (Laplace), in the l2 norm for `ApproxDP` or `GDP`
-    (Gaussian, exact calibration); release: what the noise may cost.
+    The test passes where the data are far from any data whose local sensitivity
+    exceeds the bound. Then the value is released with noise for that bound,
+    else nothing.
 
+    Parameters
+    ----------
+    epsilon : float
+        Epsilon of the test.
+    delta : float
+        Delta of the test: the largest probability of passing where the bound
+        does not hold.
+    bound : float
+        Proposed bound b on the local sensitivity. It is in the l1 norm for a
+        `PureDP` release (Laplace noise) and in the l2 norm for `ApproxDP` or
+        `GDP` (Gaussian noise, calibrated exactly).
+    release : PureDP, ApproxDP or GDP
+        What the noise on the value may cost.
+
+    Raises
+    ------
+    PlanError
+        A parameter is out of range.
+
+    Notes
+    -----
+    Guarantee: (epsilon + e2, max(delta, delta2)) for a release of (e2, delta2),
+    under the relation under which one record moves the distance by at most 1.
+    The module docstring has the proof.
+
+    References
+    ----------
+    Dwork, Lei 2009; Vadhan 2017, section 3.
+
+    Examples
+    --------
     >>> from confide.noise import SimulatedNoise
     >>> test = DistanceTest(1.0, 1e-6, bound=0.1, release=PureDP(1.0))
     >>> test.guarantee, test.threshold, round(test.probability(14), 3), test(0, 0.5, SimulatedNoise(1)) is None
@@ -116,7 +149,7 @@ class DistanceTest(_Distance):
 
     @property
     def guarantee(self) -> ApproxDP:
-        """(e1 + e2, max(delta, delta2)); a GDP release is read at epsilon = mu^2/2 + mu sqrt(2 log(1/delta))."""
+        """(e1 + e2, max(delta, delta2)). A GDP release is read at epsilon = mu²/2 + mu sqrt(2 log(1/delta))."""
         match self.release:
             case PureDP(epsilon):
                 return ApproxDP(rounded_sum(self.epsilon, epsilon), self.delta)
@@ -127,26 +160,85 @@ class DistanceTest(_Distance):
                 return ApproxDP(rounded_sum(self.epsilon, own.epsilon), self.delta)
 
     def passes(self, distance: int, noise: Noise) -> bool:
-        """Whether D + N > T; D = 0 wherever the bound does not hold."""
+        """Draw whether the test passes: D + N > T.
+
+        Parameters
+        ----------
+        distance : int
+            Distance D, which is 0 wherever the bound does not hold.
+        noise : Noise
+            Source of noise.
+
+        Returns
+        -------
+        bool
+            Whether the test passes.
+        """
         return int(distance) + _geometric(self.epsilon, noise) > self.threshold
 
     def probability(self, distance: int) -> float:
-        """Of passing, exactly."""
+        """The exact probability of passing.
+
+        Parameters
+        ----------
+        distance : int
+            Distance D.
+
+        Returns
+        -------
+        float
+            The probability.
+        """
         m = self.threshold + 1 - int(distance)
         tail = exp(-self.epsilon * max(m, 1 - m)) / (1 + exp(-self.epsilon))
         return tail if m >= 1 else 1 - tail
 
     def __call__(self, distance: int, value: Any, noise: Noise) -> Array | None:
-        """value + noise, or None when the test does not pass."""
+        """Test, and release the value with noise if the test passes.
+
+        Parameters
+        ----------
+        distance : int
+            Distance D, which is 0 wherever the bound does not hold.
+        value : float or array
+            Exact value.
+        noise : Noise
+            Source of noise.
+
+        Returns
+        -------
+        array or None
+            value + noise, or None when the test does not pass.
+        """
         return _noisy(value, self.bound, self.release, noise) if self.passes(distance, noise) else None
 
 
 @dataclass(frozen=True)
 class StableRelease(_Distance):
-    """Release a value exactly where no data set within a noisy distance has another: a mode, a selected model, a label.
+    """Release a value exactly where all nearby datasets have the same value.
 
-    distance: replacements (or additions) to the nearest data set on which one record changes the value.
+    The value may be a mode, a selected model or a label. It is called with the
+    distance: the number of replacements (or additions) to the nearest dataset
+    on which one record changes the value.
 
+    Parameters
+    ----------
+    epsilon : float
+        Epsilon of the test.
+    delta : float
+        Delta of the test: the largest probability of passing at distance 0.
+
+    Notes
+    -----
+    Guarantee: (epsilon, delta), because neighbors of good data have the same
+    value.
+
+    References
+    ----------
+    Dwork, Lei 2009.
+
+    Examples
+    --------
     >>> from confide.noise import SimulatedNoise
     >>> StableRelease(1.0, 1e-6)(40, "median", SimulatedNoise(1))
     'median'
@@ -156,11 +248,27 @@ class StableRelease(_Distance):
 
     @property
     def guarantee(self) -> ApproxDP:
-        """(epsilon, delta): where the data are good both neighbours have the same value."""
+        """(epsilon, delta): where the data are good, both neighbors have the same value."""
         return ApproxDP(self.epsilon, self.delta)
 
     def __call__(self, distance: int, value: Value, noise: Noise) -> Value | None:
-        """The value itself, or None."""
+        """Test, and release the value itself if the test passes.
+
+        Parameters
+        ----------
+        distance : int
+            Distance to the nearest dataset on which one record changes the
+            value.
+        value : Any
+            Exact value.
+        noise : Noise
+            Source of noise.
+
+        Returns
+        -------
+        Any or None
+            The value itself, or None when the test does not pass.
+        """
         return value if self.replies(distance, noise)[0] else None
 
     def replies(self, distance: int, noise: Noise, runs: int = 1) -> NDArray[np.bool_]:
@@ -171,11 +279,30 @@ class StableRelease(_Distance):
 
 @dataclass(frozen=True)
 class PrivateLocalBound:
-    """Release a noisy upper bound of the local sensitivity, then the value with Laplace noise for it. It always replies.
+    """Release a noisy upper bound of the local sensitivity, then the noisy value.
 
-    lipschitz: g, how far one record moves the local sensitivity; where that is not known, hand over `majorant` of it. The bound is
-    LS + Lap(g/e1) + (g/e1) log(1/(2 delta)) on a grid of g/2^20, at least LS but for a chance of delta. Guarantee (e1 + epsilon, delta).
+    It always replies. The bound is LS + Lap(g/e1) + (g/e1) log(1/(2 delta)) on
+    a grid of g/2^20, with g = `lipschitz`. It is at least the local sensitivity
+    LS except with probability delta.
 
+    Parameters
+    ----------
+    epsilon_bound : float
+        Epsilon e1 of the released bound.
+    delta : float
+        Probability with which the bound may be below the local sensitivity.
+    lipschitz : float
+        Largest change g of the local sensitivity when one record changes. Where
+        it is unknown, hand over a `majorant` of the local sensitivity.
+    epsilon : float
+        Epsilon of the value's Laplace noise.
+
+    Notes
+    -----
+    Guarantee: (epsilon_bound + epsilon, delta), in the l1 norm.
+
+    Examples
+    --------
     >>> from confide.noise import SimulatedNoise
     >>> bound, value = PrivateLocalBound(1.0, 1e-6, 0.01, 1.0)(0.02, 0.5, SimulatedNoise(1))
     >>> bound > 0.02, value.shape
@@ -197,11 +324,26 @@ class PrivateLocalBound:
 
     @property
     def guarantee(self) -> ApproxDP:
-        """(e1 + epsilon, delta): for an ordered pair the bound fails under the first with probability delta at most."""
+        """(e1 + epsilon, delta): for an ordered pair the bound fails under the first with probability at most delta."""
         return ApproxDP(rounded_sum(self.epsilon_bound, self.epsilon), self.delta)
 
     def __call__(self, local: float, value: Any, noise: Noise) -> tuple[float, Array]:
-        """The noisy bound, and value + noise for it; local: the local sensitivity in the l1 norm."""
+        """Release the noisy bound, and the value with noise for it.
+
+        Parameters
+        ----------
+        local : float
+            Local sensitivity in the l1 norm.
+        value : float or array
+            Exact value.
+        noise : Noise
+            Source of noise.
+
+        Returns
+        -------
+        tuple of (float, array)
+            The noisy bound, and value + noise.
+        """
         rate = self.epsilon_bound / _FINE
         steps = ceil(Fraction(float(local)) / Fraction(self.lipschitz) * _FINE)
         steps += _geometric(rate, noise) + geometric_threshold(rate, self.delta) + 1
@@ -212,7 +354,7 @@ class PrivateLocalBound:
 def majorant(local_at: Callable[[int], float], lipschitz: float, n: int) -> float:
     """max over d <= n of local_at(d) - lipschitz d: the least function above the local sensitivity that moves by at most `lipschitz`.
 
-    local_at(d): the largest local sensitivity over data sets d records away.
+    local_at(d): the largest local sensitivity over datasets d records away.
 
     >>> majorant(lambda d: min((d + 1) ** 2, 8), 3, 10)
     2
@@ -222,12 +364,35 @@ def majorant(local_at: Callable[[int], float], lipschitz: float, n: int) -> floa
 
 @dataclass(frozen=True)
 class FirstPassing:
-    """The first of increasing proposals whose distance test passes, by sparse vector; then value + noise for it.
+    """Release a value with noise for the first proposed bound that passes a test.
 
-    bounds: b_1 < ... < b_m, in the norm of `release`. Noise of rate epsilon/2 on the threshold and epsilon/4 on each distance, on a grid
-    of 1/1024; the threshold is the least with P(nu - rho >= threshold) <= delta/m, exactly. Guarantee (epsilon + e2, delta + delta2):
-    here the deltas add, because for one data set some proposals may be good and others bad.
+    The proposals increase and are tested by the sparse vector technique. The
+    noise has rate epsilon/2 on the threshold and epsilon/4 on each distance, on
+    a grid of 1/1024. The threshold is the least with P(nu - rho >= threshold)
+    <= delta/m, exactly.
 
+    Parameters
+    ----------
+    bounds : tuple of float
+        Increasing proposals b_1 < ... < b_m, in the norm of `release`.
+    epsilon : float
+        Epsilon of all tests together.
+    delta : float
+        Delta of all tests together.
+    release : PureDP or ApproxDP
+        What the noise on the value may cost.
+
+    Notes
+    -----
+    Guarantee: (epsilon + e2, delta + delta2). The deltas add here, because for
+    one dataset some proposals may be good and others bad.
+
+    References
+    ----------
+    Dwork, Roth 2014, Algorithm 1 (sparse vector).
+
+    Examples
+    --------
     >>> from confide.noise import SimulatedNoise
     >>> test = FirstPassing((0.1, 0.2, 0.4), 1.0, 1e-6, PureDP(1.0))
     >>> test.first((0, 300, 900), SimulatedNoise(1)), test.guarantee
@@ -281,7 +446,20 @@ class FirstPassing:
         return first + second + third
 
     def first(self, distances: Sequence[int], noise: Noise) -> int | None:
-        """The number of the first proposal that passes, or None; distances: to data that exceed each bound, integers."""
+        """Draw the first proposal that passes.
+
+        Parameters
+        ----------
+        distances : sequence of int
+            Distances to data that exceed each bound.
+        noise : Noise
+            Source of noise.
+
+        Returns
+        -------
+        int or None
+            Number of the proposal, from 0; None where none passes.
+        """
         if len(distances) != len(self.bounds):
             raise PlanError(f"there are {len(self.bounds)} proposals, got another number of distances")
         level = self.threshold + _geometric(self.epsilon / 2 / _SPARSE, noise)
@@ -291,7 +469,22 @@ class FirstPassing:
         return None
 
     def __call__(self, distances: Sequence[int], value: Any, noise: Noise) -> tuple[int, Array] | None:
-        """The number of the proposal and value + noise for it, or None."""
+        """Release the first proposal that passes, and the value with noise for it.
+
+        Parameters
+        ----------
+        distances : sequence of int
+            Distances to data that exceed each bound.
+        value : float or array
+            Exact value.
+        noise : Noise
+            Source of noise.
+
+        Returns
+        -------
+        tuple of (int, array) or None
+            Number of the proposal and value + noise; None where none passes.
+        """
         j = self.first(distances, noise)
         return None if j is None else (j, _noisy(value, self.bounds[j], self.release, noise))
 
@@ -300,8 +493,9 @@ _SPARSE = 1 << 10
 
 
 def _noisy(value: Any, bound: float, release: PureDP | ApproxDP | GDP, noise: Noise) -> Array:
-    """value + noise for a sensitivity of `bound`, on a grid of bound/2^20; the bound is raised by two steps for rounding, in each
-    coordinate."""
+    """value + noise for a sensitivity of `bound`, on a grid of bound/2^20. The bound is raised by two steps for rounding in each
+    coordinate.
+    """
     flat = np.ravel(np.asarray(value, dtype=np.float64))
     steps = np.clip(np.nan_to_num(np.rint(flat * (_FINE / bound)), posinf=_FAR, neginf=-_FAR), -_FAR, _FAR)
     if isinstance(release, PureDP):
@@ -367,14 +561,14 @@ class OfTable(OfRecords):
 def safety_of(bound: SafetyBound, table: Array) -> NDArray[Any]:
     """floor(1024 gamma), shape (1,): above 0 only where gamma is, moved by at most 1024 by one record.
 
-    A gamma that raises or is no number says "unsafe": data never raise.
+    A gamma that raises or is not a number means "unsafe": data never raise.
     """
     gamma = _number(lambda: bound.gamma(bound.prepare(table.copy())))
     return np.array([floor(SAFETY_STEPS * min(max(gamma, 0.0), _SAFE_ENOUGH))], dtype=object)
 
 
 def level_of(bound: CertifiedBound, table: Array) -> NDArray[Any]:
-    """The level in 2^-20 of its move, rounded down, shape (1,); 0 where it raises or is no number."""
+    """The level in 2^-20 of its move, rounded down, shape (1,); 0 where it raises or is not a number."""
 
     def units() -> float:
         prepared = bound.prepare(table.copy())
@@ -394,7 +588,7 @@ def certificate(bound: CertifiedBound, noisy: int, threshold: int, rows: int = 1
 def vector_of(bound: SafetyBound, table: Array, alpha: float) -> NDArray[Any]:
     """rint(2^20 S estimate/alpha), shape (dim,), as Python integers: moves by `vector_moves` where the estimate moves by alpha.
 
-    An estimate that raises, has another length or is no number becomes 0: where it may be asked for, none should.
+    An estimate that raises, has another length or is not a number becomes 0: where it may be computed, none should.
     """
     try:
         found: Array = np.ravel(np.asarray(bound.estimate(bound.prepare(table.copy())), dtype=np.float64))

@@ -1,6 +1,6 @@
 """Generalized propose-test-release: a test of a mechanism's data-dependent privacy loss, or a private upper bound of it.
 
-A mechanism M has the loss e(X) at data X when P(M(X) in S) <= e^e(X) P(M(X') in S) + delta for all neighbours X' and all S: one direction
+A mechanism M has the loss e(X) at data X when P(M(X) in S) <= e^e(X) P(M(X') in S) + delta for all neighbors X' and all S: one direction
 is enough.
 
 A test (`LossTest`). T is (e_t, d_t)-DP and passes with probability at most d' where e(X) > e. Then test and release are
@@ -49,8 +49,37 @@ _ORDERS = np.geomspace(1e-3, 1e8, 600)
 def generalized_guarantee(
     *, epsilon: float, delta: float, test_epsilon: float, false_pass: float, test_delta: float = 0.0
 ) -> ApproxDP:
-    """(e_t + e, d_t + max(delta, d')) for a test of the loss.
+    """The guarantee of a test of the privacy loss, followed by the mechanism.
 
+    Parameters
+    ----------
+    epsilon : float
+        Loss e that the mechanism has where the test is right to pass.
+    delta : float
+        Delta at which this loss is meant.
+    test_epsilon : float
+        Epsilon e_t of the test.
+    false_pass : float
+        Largest probability d' of passing where the loss is above `epsilon`.
+    test_delta : float, default 0.0
+        Delta d_t of the test.
+
+    Returns
+    -------
+    ApproxDP
+        (e_t + e, d_t + max(delta, d')).
+
+    Raises
+    ------
+    PrivacyError
+        A number is out of range.
+
+    References
+    ----------
+    Redberg, Zhu, Wang 2023, Theorem 4.3, corrected.
+
+    Examples
+    --------
     >>> generalized_guarantee(epsilon=1.0, delta=1e-6, test_epsilon=0.5, false_pass=1e-6)
     ApproxDP(1.5, 1e-06)
     """
@@ -73,11 +102,36 @@ def _check_moves(moves: float) -> None:
 
 @dataclass(frozen=True)
 class LossTest:
-    """Whether a loss that one record moves by at most `moves` is at most the proposed epsilon, with geometric noise of cost `test_epsilon`.
+    """Test whether a mechanism's privacy loss is at most a proposed epsilon.
 
-    It passes where the loss is above epsilon with probability at most `false_pass`. delta: at which the mechanism's loss is meant. A
-    building block for a method's release, as in `confide.methods.ptr.classic`.
+    The loss is one that one record moves by at most `moves`; geometric noise of
+    cost `test_epsilon` is added to it. A building block for a method's release,
+    as in `confide.methods.ptr.classic`.
 
+    Parameters
+    ----------
+    epsilon : float
+        Proposed epsilon.
+    delta : float
+        Delta at which the mechanism's loss is meant.
+    moves : float
+        Largest change of the loss when one record changes.
+    test_epsilon : float
+        Epsilon of the test.
+    false_pass : float
+        Largest probability of passing where the loss is above `epsilon`.
+
+    Notes
+    -----
+    Guarantee: (test_epsilon + epsilon, max(delta, false_pass)) for test and
+    mechanism together. The module docstring has the proof.
+
+    References
+    ----------
+    Redberg, Zhu, Wang 2023, Theorem 4.3, corrected.
+
+    Examples
+    --------
     >>> from confide.noise import SimulatedNoise
     >>> test = LossTest(1.0, 1e-6, moves=0.01, test_epsilon=0.5, false_pass=1e-6)
     >>> test.guarantee, test(0.5, SimulatedNoise(1)), test(1.01, SimulatedNoise(1))
@@ -98,7 +152,7 @@ class LossTest:
 
     @property
     def guarantee(self) -> ApproxDP:
-        """Of test and release together."""
+        """The guarantee of test and release together."""
         return generalized_guarantee(
             epsilon=self.epsilon, delta=self.delta, test_epsilon=self.test_epsilon, false_pass=self.false_pass
         )
@@ -108,7 +162,20 @@ class LossTest:
         return (geometric_threshold(self.test_epsilon / _FINE, self.false_pass) + 1) * self.moves / _FINE
 
     def __call__(self, loss: float, noise: Noise) -> bool:
-        """Whether loss + noise + margin is at most epsilon."""
+        """Draw whether loss + noise + margin is at most epsilon.
+
+        Parameters
+        ----------
+        loss : float
+            Privacy loss of the mechanism at the data.
+        noise : Noise
+            Source of noise.
+
+        Returns
+        -------
+        bool
+            Whether the test passes.
+        """
         rate = self.test_epsilon / _FINE
         # below where losses are cut: one that is above epsilon, infinite or not, has more steps than this
         limit = min(floor(Fraction(self.epsilon) / Fraction(self.moves) * _FINE), _FAR - 1)
@@ -118,10 +185,33 @@ class LossTest:
 
 @dataclass(frozen=True)
 class UniformBound:
-    """A released upper bound of a loss, valid under both of two neighbours but for `failure`: loss + moves + noise + quantile.
+    """Release an upper bound of a privacy loss that holds for both neighbors.
 
-    Choose a parameter whose loss, computed from the bound, is at most epsilon, and run it: (test_epsilon + epsilon, delta + failure).
+    The bound is loss + moves + noise + quantile; it fails with probability at
+    most `failure`. Choose a parameter whose loss, computed from the bound, is
+    at most epsilon, and run it.
 
+    Parameters
+    ----------
+    moves : float
+        Largest change of the loss when one record changes.
+    test_epsilon : float
+        Epsilon of the released bound.
+    failure : float
+        Probability with which the bound may fail.
+
+    Notes
+    -----
+    Guarantee: (test_epsilon + epsilon, delta + failure) with a mechanism whose
+    loss the bound keeps at epsilon and delta. The module docstring has the
+    proof.
+
+    References
+    ----------
+    Redberg, Zhu, Wang 2023, Theorem 4.7, corrected.
+
+    Examples
+    --------
     >>> from confide.noise import SimulatedNoise
     >>> bound = UniformBound(moves=0.01, test_epsilon=0.5, failure=1e-6)
     >>> bound(0.5, SimulatedNoise(1)) > 0.51, bound.guarantee(1.0, 1e-6)
@@ -139,11 +229,37 @@ class UniformBound:
         geometric_threshold(self.test_epsilon, self.failure)
 
     def guarantee(self, epsilon: float, delta: float) -> ApproxDP:
-        """Of the bound and a mechanism whose loss it bounds by epsilon at delta. Here the deltas add."""
+        """The guarantee of the bound with a mechanism whose loss it bounds.
+
+        Parameters
+        ----------
+        epsilon : float
+            Bound on the mechanism's loss.
+        delta : float
+            Delta at which the loss is meant.
+
+        Returns
+        -------
+        ApproxDP
+            (test_epsilon + epsilon, delta + failure). The deltas add here.
+        """
         return ApproxDP(rounded_sum(epsilon, self.test_epsilon), rounded_sum(delta, self.failure))
 
     def __call__(self, loss: float, noise: Noise) -> float:
-        """The noisy bound, on a grid of moves/2^20."""
+        """Draw the noisy bound, on a grid of moves/2^20.
+
+        Parameters
+        ----------
+        loss : float
+            Privacy loss of the mechanism at the data.
+        noise : Noise
+            Source of noise.
+
+        Returns
+        -------
+        float
+            The bound.
+        """
         rate = self.test_epsilon / _FINE
         steps = _steps(loss, self.moves) + _FINE + int(noise.discrete_laplace(1 / Fraction(rate), 1)[0])
         total = steps + geometric_threshold(rate, self.failure)
@@ -159,11 +275,39 @@ def generalized_rdp(
     test: PureDP | ZCDP | GDP | Callable[[float], float],
     false_pass: float,
 ) -> float:
-    """A Renyi bound at `order` for a test followed by a mechanism; the module docstring has it and its proof.
+    """A Renyi bound at one order for a test followed by a mechanism.
 
-    conditional: e(a), where the test is right to pass; overall: e~(a), always; test: `PureDP`, `ZCDP`, `GDP`, or its Renyi curve as a
-    function of the order. Raises `PrivacyError` for numbers out of range.
+    The module docstring has the formula and its proof.
 
+    Parameters
+    ----------
+    order : float
+        Order a of the Renyi divergence, above 1.
+    conditional : float
+        Loss e(a) of the mechanism where the test is right to pass.
+    overall : float
+        Loss of the mechanism in every case.
+    test : PureDP, ZCDP, GDP or callable
+        Guarantee of the test, or its Renyi curve as a function of the order.
+    false_pass : float
+        Largest probability of passing where the conditional loss does not hold.
+
+    Returns
+    -------
+    float
+        The Renyi bound at `order`.
+
+    Raises
+    ------
+    PrivacyError
+        A number is out of range.
+
+    References
+    ----------
+    Redberg, Zhu, Wang 2023, Theorem B.5, corrected.
+
+    Examples
+    --------
     >>> round(generalized_rdp(2.0, conditional=0.1, overall=5.0, test=PureDP(0.5), false_pass=1e-3), 4)
     0.6384
     """
@@ -199,7 +343,7 @@ def _curve(test: PureDP | ZCDP | GDP | Callable[[float], float]) -> Callable[[fl
 
 
 def _steps(loss: float, moves: float) -> int:
-    """The loss in 2^-20 of its move, rounded up and cut to a public range; no number counts as the largest."""
+    """The loss in 2^-20 of its move, rounded up and clipped to a public range. A value that is not a number becomes the largest."""
     if not loss >= 0:
         loss = 0.0 if loss < 0 else inf
     return _FAR if loss == inf else min(ceil(Fraction(float(loss)) / Fraction(moves) * _FINE), _FAR)

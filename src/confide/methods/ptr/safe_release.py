@@ -1,23 +1,24 @@
-"""Propose-test-release of any estimator: a reply where its safety bound says that one record cannot move it far.
+"""Propose-test-release of any estimator: a reply where its safety bound states that one record cannot move it far.
 
 Estimates what the bound's `estimate` computes from the records. Three modes:
 
-- "gdp" (default): a reply with probability Phi(mu_t (gamma - 1)_+ + z_delta) where gamma > 0, and the estimate with noise of sd
-  alpha/mu_r, mu_t^2 + mu_r^2 = mu^2; gamma_plan, the safety that is planned on, fixes mu_t (`confide.guarantees.mechanisms.ptr`).
-- "exact": the best law for one (epsilon, delta) and a whole gamma_plan up to 1,000; states (epsilon, delta) alone.
-- "adaptive": for a `CertifiedBound`. A tenth of mu^2 buys a noisy level L, which is released; it certifies t with L >= t + l but for a
-  chance of delta, and the estimate gets noise for alpha(t). No level is chosen and none is wasted.
+- "gdp" (default): a reply with probability Phi(mu_t (gamma - 1)_+ + z_delta) where gamma > 0, and the estimate with noise of SD
+  alpha/mu_r. The squares of mu_t and mu_r add up to that of mu. gamma_plan, the safety that is planned on, fixes mu_t
+  (`confide.guarantees.mechanisms.ptr`).
+- "exact": the best reply probabilities for one (epsilon, delta) and a whole gamma_plan up to 1,000; states (epsilon, delta) alone.
+- "adaptive": for a `CertifiedBound`. A tenth of squared mu buys a noisy level L, which is released. It certifies t with L >= t + l
+  except with probability delta, and the estimate gets noise for alpha(t). No level is chosen and none is wasted.
 
-Guarantee: substitute, n public. "gdp": GDP(mu, delta): the hidden test of `Allowance.test`. Both neighbours safe: two Gaussian mechanisms.
-One unsafe: the other replies with probability at most delta, and the shift by one unit is what makes it so. Both unsafe: no reply. From an
-ApproxDP(epsilon, delta) request half of delta is the failure's. "exact": ApproxDP(epsilon, delta), an exact divergence checked step by
-step. "adaptive": GDP(mu, delta): on the event that the certificate is right, of probability 1 - delta at least, the released vectors are
-mu_r-GDP close; here the deltas add. The estimate is released as rint(2^20 S estimate/alpha), sensitivity 2^20 + 2 ceil(sqrt(dim)).
-A bound of the user's own is asserted, and the guarantee says so among its assumptions.
+Guarantee: substitution, n is public. "gdp": (mu, delta)-Gaussian DP, by the hidden test of `Allowance.test`. Both neighbors safe: two
+Gaussian mechanisms. One unsafe: the other replies with probability at most delta, and the shift by one unit is what makes it so. Both
+unsafe: never a reply. From an ApproxDP(epsilon, delta) request half of delta is the failure's. "exact": ApproxDP(epsilon, delta), an
+exact divergence checked step by step. "adaptive": (mu, delta)-Gaussian DP. The certificate is right with probability at least 1 -
+delta, and then the released vectors are mu_r-GDP close; here the deltas add. The estimate is released as rint(2^20 S estimate/alpha),
+sensitivity 2^20 + 2 ceil(sqrt(dim)). A bound of the user's own is asserted, and the guarantee lists it among its assumptions.
 
 The estimate is computed after the reply is drawn: running time then follows what is published anyway.
 
-Interval: none. The noise's law is public (`noise_variance`); how the estimate varies between samples is not known here.
+Interval: none. The distribution of the noise is public (`noise_variance`); how the estimate varies between samples is not known here.
 Sources: Dwork, Lei 2009; Shen, Tong, Wang 2026; docs/errata.md.
 """
 
@@ -79,16 +80,52 @@ _FORECAST = 12
 class SafeRelease(Method):
     """Propose-test-release with a safety bound.
 
-    bound: a `SafetyBound`; columns: what `prepare` gets, in this order (None: all of the schema, in its order), none of which may drop
-    records; mode: as above; gamma_plan: the safety that is planned on, from public facts (not for "adaptive"); beta: the planned chance
-    of no reply there; tried: pairs of neighbours on which the bound was attacked in vain (`confide.audit.falsify_safety_bound`).
+    Estimates what the bound's `estimate` computes from the records. A reply is
+    made only where the bound states that one record cannot move the estimate
+    far; otherwise the result is "declined".
 
+    Parameters
+    ----------
+    bound : SafetyBound
+        Safety bound of the estimator.
+    columns : tuple of str, optional
+        Columns that `prepare` gets, in this order. None of them may drop
+        records. By default all columns of the schema.
+    mode : {"gdp", "exact", "adaptive"}, default "gdp"
+        How a reply is decided. With "gdp" the test and the noise are Gaussian.
+        With "exact" the reply probabilities are the best for one (epsilon,
+        delta). With "adaptive", for a `CertifiedBound`, a noisy level is
+        released, so that none has to be chosen.
+    gamma_plan : float, optional
+        Safety that is planned on, from public facts. Required, except for
+        "adaptive".
+    beta : float, default 0.001
+        Probability that the release declines at the safety that is planned on.
+    tried : int, default 0
+        Number of pairs of neighbors on which
+        `confide.audit.falsify_safety_bound` attacked the bound without success.
+        The guarantee states it.
+
+    Notes
+    -----
+    Guarantee: substitution, n is public. (mu, delta)-Gaussian DP for "gdp" and
+    "adaptive"; ApproxDP(epsilon, delta) for "exact". The estimate is released
+    as rint(2^20 S estimate/alpha), with sensitivity 2^20 + 2 ceil(sqrt(dim)). A
+    bound of the user's own is asserted, and the guarantee lists it among its
+    assumptions. The module docstring has the proof.
+
+    References
+    ----------
+    Dwork, Lei 2009; Shen, Tong, Wang 2026.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> from confide.methods.ptr.safety_bounds import OrderStatistic
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1, on_missing="midpoint")})
     >>> method = SafeRelease(OrderStatistic(500, 0.0, 1.0, alpha=0.05), gamma_plan=40)
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
-    >>> noise = cf.noise.SimulatedNoise(1)  # for an example: with 5 % of secure draws there is no reply
+    >>> noise = cf.noise.SimulatedNoise(1)  # for an example: with 5% of secure draws there is no reply
     >>> release = cf.release(method, data, cf.ApproxDP(1.0, 1e-6), ledger=None, n=1_000, noise=noise)
     >>> method.infer(release).status
     'valid'
@@ -144,10 +181,18 @@ class SafeRelease(Method):
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """The test and the estimate. Raises `PlanError` for a bound or columns that cannot work, `PrivacyError` without a delta.
+        """Plan the test and the estimate.
 
-        The bound is tried on practice records from the schema, which are public: here an error of its author shows, and on records,
-        where exceptions may say nothing, it would be a number.
+        The bound is tried on test data from the schema, which are public. An
+        error of its author shows here; on records, where exceptions must not
+        tell anything, the error would become a number.
+
+        Raises
+        ------
+        PlanError
+            The bound or the columns cannot work.
+        PrivacyError
+            The guarantee has no delta.
         """
         if isinstance(self.bound, Mapping):
             bound_from(self.bound)  # raises: no file holds a live bound
@@ -179,9 +224,7 @@ class SafeRelease(Method):
 
     def _assumed(self, bound: SafetyBound) -> tuple[str, ...]:
         texts = asserted(bound)
-        return (
-            (*texts, f"attacked on {self.tried:,} pairs of neighbours, not broken") if texts and self.tried else texts
-        )
+        return (*texts, f"attacked on {self.tried:,} pairs of neighbors, not broken") if texts and self.tried else texts
 
     def _vector(self, bound: SafetyBound, record: ColumnCodes, alpha: float) -> OfTable:
         moves = classic.vector_moves(bound.dim)
@@ -199,7 +242,7 @@ class SafeRelease(Method):
         facts = {"alpha": alpha, "gamma_plan": law.gamma_plan, "planned_reply": law.planned}
         notes = (
             (
-                f"the test takes half of mu^2 and still replies with probability {law.planned:.3g} only at the planned safety "
+                f"the test takes half of the budget and replies with probability {law.planned:.3g} only at the planned safety "
                 f"{law.gamma_plan:g}; plan on safer data (a larger alpha), or ask for a larger budget",
             )
             if law.capped
@@ -289,7 +332,7 @@ class SafeRelease(Method):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> Estimates:
-        """The estimate with its noise, or "declined". A question has nothing to ask: `PlanError`."""
+        """The estimate with its noise, or "declined". `PlanError` for any option, because there is none."""
         (options or ResultOptions()).only()
         plan, names = release.plan, tuple(map(str, release.plan.constants["names"]))
         dim, shape = len(names), np.array(plan.constants["shape"], dtype=np.float64)
@@ -321,21 +364,21 @@ class SafeRelease(Method):
         )
 
     def _decoded(self, release: Release, plan: Plan) -> tuple[Any, float]:
-        """The noisy vector in steps of alpha/2^20, and the noise's sd."""
+        """The noisy vector in steps of alpha/2^20, and the SD of the noise."""
         if self.mode == "exact":
             return release["reply"].decode()[1:], sqrt(float(_exact_variance(plan)) + 1 / 12)
         noisy: Noisy = release["estimate"]
         return noisy.decode(), sqrt(noisy.variance)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """None: the estimator is the user's own, and without an interval; what it gives on a table is its own call."""
+        """None, because the estimator is the user's own and has no interval."""
         raise PlanError(
             f"{self.name} prints no interval, so there is no reference to hold one against; call the estimator of the safety bound on "
             "the records themselves"
         )
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """None: they are the bound's own matter (`confide.audit.falsify_safety_bound`)."""
+        """None, because they belong to the bound (`confide.audit.falsify_safety_bound`)."""
         return ()
 
 
@@ -344,8 +387,8 @@ _NO_REPLY = (
     "more records"
 )
 _CUT = (
-    "a number is more than 2^32 alphas from 0, where estimates are cut: it is no estimate; measure from a public point nearer to the "
-    "records, or propose a larger alpha"
+    "a number is more than 2^32 alphas from 0, where estimates are clipped, so it is not an estimate; measure from a public point "
+    "closer to the records, or propose a larger alpha"
 )
 _PROOF = "exact divergence of each step of the reply's table, in both directions"
 
@@ -354,9 +397,9 @@ _PRACTICE = 200  # practice records, where n is not known
 
 
 def _rehearse(bound: SafetyBound, record: ColumnCodes, n: int | None, *, adaptive: bool) -> None:
-    """Each step of a bound on practice records: `PlanError` where one raises or gives what it must not.
+    """Try each step of a bound on test data. `PlanError` where a step raises or returns what it must not.
 
-    An estimate is defined on safe data alone, so several tables are tried until one is safe; where none is, it stays untried.
+    An estimate is defined on safe data alone, so several tables are tried until one is safe. Where none is, the estimate stays untried.
     """
     who, size = bound_name(bound), max(n or _PRACTICE, 1)
 
@@ -368,8 +411,8 @@ def _rehearse(bound: SafetyBound, record: ColumnCodes, n: int | None, *, adaptiv
 
     def fault(name: str, what: str) -> PlanError:
         return PlanError(
-            f"{who}.{name} {what}, on {size} practice records of the columns {', '.join(record.columns)} (in this order; public, from the "
-            f"schema alone); on records such an error would be swallowed and noise released; correct {who}.{name}, or name its columns: "
+            f"{who}.{name} {what}, on {size} test records of the columns {', '.join(record.columns)} (in this order; public, from the "
+            f"schema alone). On records this error would be hidden and noise released; correct {who}.{name}, or name its columns: "
             "columns=(...)"
         )
 

@@ -1,14 +1,14 @@
 """Safety bounds: what a user states of an estimator so that propose-test-release may reply with it.
 
-A safety bound is public configuration and four functions of the data. With S = diag(shape), or the identity, it promises for all data
-sets X, X' of the same size that differ in one record
+A safety bound is public configuration and four functions of the data. With S = diag(shape), or the identity, it promises for all
+datasets X, X' of the same size that differ in one record
 
     (C1)  gamma(X) >= 0 and |gamma(X) - gamma(X')| <= 1;
     (C2)  gamma(X) > 0 implies |S (estimate(X) - estimate(X'))|_2 <= alpha, for every such X'.
 
-C2 is one-sided: X' may be unsafe and its estimate undefined, for data with gamma = 0 never get a reply and their estimate is
-never asked for. C1 survives minima, convex combinations, cutting at 0, floor and ceil: with g, g' >= 0 at most 1 apart, ceil(g) and
-ceil(g') are at most 1 apart, and ceil(g) > 0 exactly where g > 0.
+C2 is one-sided: X' may be unsafe and its estimate undefined, because data with gamma = 0 never get a reply and their estimate is never
+computed. C1 survives minima, convex combinations, clipping at 0, floor and ceil. With g, g' >= 0 at most 1 apart, ceil(g) and ceil(g')
+are at most 1 apart, and ceil(g) > 0 exactly where g > 0.
 
 A statistic that is known up to an error eta (in units of gamma) is passed on as (gamma - eta)_+/(1 + 3 eta), `rounded_safety`; counts
 are exact. `confide.audit.falsify_safety_bound` tries to break a bound; no search proves one.
@@ -38,12 +38,39 @@ _BOUNDS = ("BallLikelihood", "ClassMeans", "KernelRegression", "LeadingEigenvect
 
 
 class SafetyBound(ABC):
-    """Subclass this, state dim and alpha, and write gamma and estimate; all attributes are public configuration.
+    """What makes propose-test-release of an estimator safe, to be subclassed.
 
-    dim: length of the estimate; alpha: as above; shape: S, one scale above 0 for each coordinate, or None; n: the public number of records
-    where alpha rests on it, else None; names: of the estimate's coordinates, or None. Data are float arrays (n, d): one row for each
-    record, one column for each schema column that the release names, in its units (a categorical column as the position of its level).
+    Subclasses state `dim` and `alpha`, and define `gamma` and `estimate`. All
+    attributes are public configuration. Data are float arrays (n, d) with one
+    row for each record and one column for each schema column that the release
+    names. Values are in the column's units; a categorical column holds the
+    position of its level.
 
+    Attributes
+    ----------
+    dim : int
+        Length of the estimate.
+    alpha : float
+        Largest move of the scaled estimate where gamma is above 0.
+    shape : tuple of float, optional
+        Diagonal of S: one scale above 0 for each coordinate. None stands for 1.
+    n : int, optional
+        Public number of records, where alpha rests on it.
+    names : tuple of str, optional
+        Names of the estimate's coordinates.
+
+    Notes
+    -----
+    A bound promises C1 (one record moves gamma by at most 1) and C2 (where
+    gamma is above 0, one record moves S estimate by at most alpha). The module
+    docstring states both exactly.
+
+    References
+    ----------
+    Dwork, Lei 2009; Shen, Tong, Wang 2026.
+
+    Examples
+    --------
     >>> class SmallMean(SafetyBound):  # mean of the values below 1, for data of which enough are
     ...     dim, alpha = 1, 2 / 50
     ...     def gamma(self, x):
@@ -61,25 +88,91 @@ class SafetyBound(ABC):
     names: tuple[str, ...] | None = None
 
     def prepare(self, data: Any) -> Any:
-        """Record by record: clip, rescale, drop columns. Nothing that is learnt from the data may enter."""
+        """Process record by record: clip, rescale, drop columns.
+
+        Nothing that is learned from the data may enter.
+
+        Parameters
+        ----------
+        data : array
+            Records, (n, d).
+
+        Returns
+        -------
+        Any
+            What `gamma` and `estimate` get. By default the records.
+        """
         return data
 
     @abstractmethod
     def gamma(self, prepared: Any) -> float:
-        """The safety of what `prepare` gave: at least 0, defined for all data."""
+        """The safety of the prepared data.
+
+        Parameters
+        ----------
+        prepared : Any
+            What `prepare` gave.
+
+        Returns
+        -------
+        float
+            At least 0, and defined for all data.
+        """
 
     @abstractmethod
     def estimate(self, prepared: Any) -> Any:
-        """The estimate, length `dim`; asked for only where a reply was drawn, and so where gamma is above 0."""
+        """The estimate of the prepared data.
+
+        It is computed only after a reply was drawn, and so only where gamma is
+        above 0.
+
+        Parameters
+        ----------
+        prepared : Any
+            What `prepare` gave.
+
+        Returns
+        -------
+        array
+            The estimate, of length `dim`.
+        """
 
 
 class CertifiedBound(SafetyBound):
-    """A bound from one number L of the data, such as a least eigenvalue, that says how far the estimate can move.
+    """A safety bound from one number of the data, such as a least eigenvalue.
 
-    moves: one record moves L by at most this, l. `alpha_at(t)`: bounds the move of the estimate from data with L >= t + l. least: a number
-    above 0; no certificate at or below it is used. With that the level need not be chosen: mode="adaptive" of a safe release publishes a
-    noisy L and takes the alpha that it certifies. level0: where the other modes take alpha = alpha_at(level0), gamma = (L - level0 -
-    l)_+/l.
+    The number, called level L, certifies how far the estimate can move. With
+    mode="adaptive" a safe release publishes a noisy L and uses the alpha that
+    it certifies, so that no level has to be chosen. In the other modes alpha =
+    alpha_at(level0) and gamma = (L - level0 - l)_+/l, with l = `moves`.
+    Subclasses define `level`, `alpha_at` and `estimate`.
+
+    Attributes
+    ----------
+    moves : float
+        Largest change l of L when one record changes.
+    least : float
+        Number above 0. A certificate at or below it is never used.
+    level0 : float, optional
+        Level that is planned on, in the other modes.
+
+    Notes
+    -----
+    `alpha_at(t)` bounds the move of the estimate from data with L >= t + l.
+
+    Examples
+    --------
+    >>> class MeanOfMany(CertifiedBound):  # mean of the values in (0, 1); L is their number
+    ...     dim, moves, least = 1, 1.0, 1.0
+    ...     def level(self, x):
+    ...         return float((abs(x[:, 0] - 0.5) < 0.5).sum())
+    ...     def alpha_at(self, t):
+    ...         return 2 / t
+    ...     def estimate(self, x):
+    ...         return x[abs(x[:, 0] - 0.5) < 0.5].mean(axis=0)
+    >>> bound = MeanOfMany()
+    >>> bound.level(np.full((60, 1), 0.2)), bound.alpha_at(50.0)
+    (60.0, 0.04)
     """
 
     moves: float
@@ -88,14 +181,47 @@ class CertifiedBound(SafetyBound):
 
     @abstractmethod
     def level(self, prepared: Any) -> float:
-        """L of what `prepare` gave: finite for all data."""
+        """The level L of the prepared data.
+
+        Parameters
+        ----------
+        prepared : Any
+            What `prepare` gave.
+
+        Returns
+        -------
+        float
+            L, finite for all data.
+        """
 
     @abstractmethod
     def alpha_at(self, t: float) -> float:
-        """Bound on the estimate's move (in the norm of `shape`) from data with L >= t + moves; falls in t, for t > `least`."""
+        """Bound on the estimate's move from data with L >= t + moves.
+
+        Parameters
+        ----------
+        t : float
+            Certified level, above `least`.
+
+        Returns
+        -------
+        float
+            The bound, in the norm of `shape`. It decreases in t.
+        """
 
     def error(self, prepared: Any) -> float:
-        """How far rounding may have moved L, in units of `moves`, from the number of records alone; 0 for exact arithmetic."""
+        """How far rounding may have moved L, in units of `moves`.
+
+        Parameters
+        ----------
+        prepared : Any
+            What `prepare` gave. Only its number of records may be used.
+
+        Returns
+        -------
+        float
+            The error. 0 for exact arithmetic.
+        """
         return 0.0
 
     @property
@@ -116,10 +242,29 @@ class CertifiedBound(SafetyBound):
 def scale(
     statistic: Callable[[Any], float], lipschitz: float, threshold: float = 0.0, *, error: float = 0.0
 ) -> Callable[[Any], float]:
-    """gamma = (statistic - threshold)_+/lipschitz, for a statistic that one record moves by at most `lipschitz`.
+    """The safety of a statistic that one record moves by a bounded amount.
 
-    error: what rounding may add to the statistic, in its own units. Cutting at 0 and shifting keep C1.
+    The safety is gamma = (statistic - threshold)_+/lipschitz. Clipping at 0 and
+    shifting keep C1.
 
+    Parameters
+    ----------
+    statistic : callable
+        Function of the prepared data that gives one number.
+    lipschitz : float
+        Largest change of the statistic when one record changes.
+    threshold : float, default 0.0
+        Value of the statistic above which data are safe.
+    error : float, default 0.0
+        What rounding may add to the statistic, in its own units.
+
+    Returns
+    -------
+    callable
+        gamma, as a function of the prepared data.
+
+    Examples
+    --------
     >>> scale(len, 2.0, 4)([0.0] * 10)
     3.0
     """
@@ -136,8 +281,8 @@ def scale(
 class AllOf(SafetyBound):
     """Several estimates of the same records in one release: `all_of`.
 
-    C1: a minimum of functions that move by at most 1 does. C2: where it is above 0 every part is safe, and the squares of the parts'
-    moves, each in its own S-norm, add up to at most the sum of alpha_i^2.
+    C1: a minimum of functions that move by at most 1 moves by at most 1. C2: where the minimum is above 0 every part is safe. The
+    squares of the parts' moves, each in its own S-norm, add up to at most the sum of alpha_i^2.
     """
 
     bounds: tuple[SafetyBound, ...]
@@ -180,9 +325,32 @@ class AllOf(SafetyBound):
 
 
 def all_of(*bounds: SafetyBound) -> AllOf:
-    """The estimates of several bounds side by side: gamma their least, alpha the root of the sum of alpha^2.
+    """Combine several safety bounds into one, with their estimates side by side.
 
-    Raises `PlanError` without bounds, or where two rest on different numbers of records.
+    Its gamma is the least of the parts' gammas. Its alpha is the root of the
+    sum of alpha^2.
+
+    Parameters
+    ----------
+    *bounds : SafetyBound
+        The bounds, in the order of the estimates.
+
+    Returns
+    -------
+    AllOf
+        A safety bound of all estimates together.
+
+    Raises
+    ------
+    PlanError
+        No bound is given, or two bounds rest on different numbers of records.
+
+    Examples
+    --------
+    >>> from confide.methods.ptr.safety_bounds import OrderStatistic
+    >>> quartiles = all_of(OrderStatistic(25, 0.0, 1.0, 0.1), OrderStatistic(75, 0.0, 1.0, 0.1))
+    >>> quartiles.dim, round(quartiles.alpha, 4)
+    (2, 0.1414)
     """
     if not bounds or not all(isinstance(bound, SafetyBound) for bound in bounds):
         raise PlanError("all_of takes safety bounds, at least one; write all_of(first, second)")
@@ -233,12 +401,44 @@ def after(
     dim: int | None = None,
     shape: tuple[float, ...] | None = _LEFT_OUT,
 ) -> LipschitzBound:
-    """The estimate function(estimate), alpha * lipschitz: the function's Lipschitz constant from the norm |S .| of `bound` to that of
-    `shape`.
+    """Apply a Lipschitz function to the estimate of a safety bound.
 
-    dim: length of what the function gives (default: that of `bound`). Where `bound` has a shape, a projection that is 1-Lipschitz in the
-    plain norm is not in the other: then the new shape must be said (None for the plain norm) and `lipschitz` is meant between these
-    two norms, else `PlanError`. A function of the released numbers needs none of this: it is post-processing and costs nothing.
+    The new estimate is function(estimate) and its alpha is alpha * lipschitz. A
+    function of the released numbers needs none of this, because it is
+    post-processing and costs nothing.
+
+    Parameters
+    ----------
+    bound : SafetyBound
+        Bound of the estimate.
+    function : callable
+        Function of the estimate.
+    lipschitz : float
+        Lipschitz constant of the function, from the norm |S .| of `bound` to
+        that of `shape`.
+    dim : int, optional
+        Length of what the function gives. By default that of `bound`.
+    shape : tuple of float, optional
+        Scales of the new estimate; None for the plain norm. Required where
+        `bound` has a shape, because a projection that is 1-Lipschitz in the
+        plain norm is not so in the other.
+
+    Returns
+    -------
+    LipschitzBound
+        A safety bound of the function of the estimate.
+
+    Raises
+    ------
+    PlanError
+        `bound` has a shape and `shape` is not given, or a parameter is invalid.
+
+    Examples
+    --------
+    >>> from confide.methods.ptr.safety_bounds import OrderStatistic
+    >>> percent = after(OrderStatistic(50, 0.0, 1.0, 0.05), lambda x: 100 * x, 100.0)
+    >>> round(percent.alpha, 6)
+    5.0
     """
     if not 0 < lipschitz < float("inf"):
         raise PlanError(
@@ -247,7 +447,7 @@ def after(
     if shape is _LEFT_OUT:
         if bound.shape is not None:
             raise PlanError(
-                f"{bound_name(bound)} has a shape, and a constant of the plain norm is none of its norm; state both: "
+                f"{bound_name(bound)} has a shape, and a constant of the plain norm is not one of its norm; state both: "
                 "after(bound, function, lipschitz, shape=...), lipschitz from the bound's norm to that of the new shape"
             )
         shape = None
@@ -263,7 +463,7 @@ def bound_name(bound: SafetyBound) -> str:
 
 
 def asserted(bound: SafetyBound) -> tuple[str, ...]:
-    """What a guarantee assumes of a bound: nothing for those that are proved here, else that its author is right."""
+    """What a guarantee assumes of a bound: nothing for those that are proved here, otherwise that its author is right."""
     if type(bound) is AllOf:
         return tuple(dict.fromkeys(text for part in bound.bounds for text in asserted(part)))
     if type(bound) is LipschitzBound:

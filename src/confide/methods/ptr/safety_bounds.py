@@ -2,67 +2,65 @@
 
 The projector on the leading eigenvector of X'X, from rows of bounded length.
 
-The level is the gap lam_1 - lam_2. Released is u u' as the vector of its diagonal and sqrt(2) times what is above it, so that the Euclidean
-norm is the Frobenius norm; `matrix` turns it back.
+The level is the gap lam_1 - lam_2. Released is u u' as the vector of its diagonal and sqrt(2) times what is above it, so that the
+Euclidean norm is the Frobenius norm; `matrix` turns it back.
 
-Proof. Replacing a record adds E = x'x'^T - x x^T, a difference of PSD matrices of norm at most r_x^2, so |E| <= r_x^2 in the operator norm,
-and each eigenvalue moves by at most r_x^2 (Weyl): the gap by at most 2 r_x^2 (C1). By Davis-Kahan in the form that needs the gap of one
-side alone (Yu, Wang, Samworth 2015), sin(u, u') <= 2 |E|/gap(X), and |u u' - u'u'^T|_F = sqrt(2) sin: at most 2 sqrt(2) r_x^2/gap(X)
-(C2), without an offset for the other side.
-Rounding: the Gram matrix is a float sum; `error` as for least squares, in units of 2 r_x^2.
+Proof. Replacing a record adds E = x'x'^T - x x^T, a difference of PSD matrices of norm at most r_x^2. So |E| <= r_x^2 in the operator
+norm, and each eigenvalue moves by at most r_x^2 (Weyl): the gap by at most 2 r_x^2 (C1). The Davis-Kahan inequality, in the form that
+needs the gap of one side alone (Yu, Wang, Samworth 2015), gives sin(u, u') <= 2 |E|/gap(X). With |u u' - u'u'^T|_F = sqrt(2) sin that
+is at most 2 sqrt(2) r_x^2/gap(X) (C2), without an offset for the other side. Rounding: the Gram matrix is a float sum; `error` as for
+least squares, in units of 2 r_x^2.
 
 All class means beside all class proportions, from records of bounded length.
 
-Estimate (n_k/n, mean of class k), classes in the order of their public list; S gives the proportions the weight w. A class that is absent
-makes gamma 0. gamma is a count, so that no rounding enters it; the means are float sums, far within the steps that a release adds.
+Estimate (n_k/n, mean of class k), classes in the order of their public list; S gives the proportions the weight w. Where a class is
+absent, gamma is 0. As a count, gamma has no rounding. The means are float sums, far within the steps that a release adds.
 
-Proof: `confide.sums.safety_bounds`.
-Source: Shen, Tong, Wang 2026, Algorithm 3, with 2R/n_k in place of 2R/(n_k - 1) and noise weighted by block. Class sums with noise
-need no test and are better wherever they fit (docs/methods/ptr.md).
+Proof: `confide.sums.safety_bounds`. Source: Shen, Tong, Wang 2026, Algorithm 3, with 2R/n_k instead of 2R/(n_k - 1) and noise weighted
+by block. Class sums with noise need no test and are better wherever they fit (docs/methods/ptr.md).
 
 Kernel regression (Nadaraya, Watson) at public points, with a nonnegative product kernel and a public bandwidth.
 
-Estimate sum_i K(x_j - x_i) y_i / sum_i K(x_j - x_i) at the m points x_j; gamma the least over the points of (d_j - d0)_+/B, d_j the
-kernel sum, B the kernel's largest value; alpha = sqrt(m) 2 R_f B/d0. A signed (higher-order) kernel has twice the constants and is not
-offered.
+Estimate sum_i K(x_j - x_i) y_i / sum_i K(x_j - x_i) at the m points x_j. With d_j the kernel sum and B the kernel's largest value,
+gamma is the least over the points of (d_j - d0)_+/B. The bound is alpha = sqrt(m) 2 R_f B/d0. A signed (higher-order) kernel has twice
+the constants and is not offered.
 
-Proof: `confide.sums.safety_bounds` for one point; over m points the squares add up. One record moves each d_j by at most B.
-Rounding: d_j is a float sum of n terms, wrong by at most n (n + 64) u in units of B.
-Source: Shen, Tong, Wang 2026, Algorithm 5, with half the constants. A whole curve under one budget: Gaussian-process noise on numerator and
-denominator, which needs no test.
+Proof: `confide.sums.safety_bounds` for one point; over m points the squares add up. One record moves each d_j by at most B. Rounding:
+d_j is a float sum of n terms, wrong by at most n (n + 64) u in units of B. Source: Shen, Tong, Wang 2026, Algorithm 5, with half the
+constants. A whole curve under one budget: Gaussian-process noise on numerator and denominator, which needs no test.
 
 Least squares, projected to a ball: the last column on the others, records rescaled jointly.
 
-A record (x, y) is multiplied by w = min(1, r_x/|x|) of its features alone (then y is clipped to [-r_y, r_y]): weighted least squares with
-weights that depend on x, consistent under a linear model. Clipping x alone would bias it. With an intercept the row is w (tau, x), so that
-its length is at most sqrt(tau^2 + r_x^2) = R_x, and the first coefficient times tau is the intercept; tau appended to a row that was
-clipped first, unscaled, is no least squares for the model. theta = A^-1 b, A = sum x x', projected radially to |theta| <= r_theta; lam
-its least eigenvalue is the level L.
+A record (x, y) is multiplied by w = min(1, r_x/|x|) of its features alone (then y is clipped to [-r_y, r_y]). That is weighted least
+squares with weights that depend on x, consistent under a linear model. Clipping x alone would bias it. With an intercept the row is w
+(tau, x), so that its length is at most sqrt(tau^2 + r_x^2) = R_x, and the first coefficient times tau is the intercept. If tau were
+appended, unscaled, to a row that was clipped first, the fit would not be least squares for the model. The estimate is theta = A^-1 b, A
+= sum x x', projected radially to |theta| <= r_theta; lam, the least eigenvalue of A, is the level L.
 
-Proof: `confide.sums.safety_bounds` (lam moves by at most R_x^2; where lam >= t + R_x^2 theta moves by at most
-R_x^2 r_theta kappa(r_y/(R_x r_theta))/t). The radial projection is part of it: clipping to a box needs another.
-Rounding: A is a float sum of n products, each of its p^2 entries wrong by at most n^2 u R_x^2 (u = 2^-53), its least eigenvalue besides by
-64 p u n R_x^2: `error` says 64 p n u + p n^2 u, in units of R_x^2.
+Proof: `confide.sums.safety_bounds` (lam moves by at most R_x^2; where lam >= t + R_x^2 theta moves by at most R_x^2 r_theta
+kappa(r_y/(R_x r_theta))/t). The radial projection is part of it: clipping to a box needs another. Rounding: A is a float sum of n
+products, each of its p^2 entries wrong by at most n^2 u R_x^2 (u = 2^-53). Its least eigenvalue adds an error of 64 p u n R_x^2. So
+`error` is 64 p n u + p n^2 u, in units of R_x^2.
 
-Source: Shen, Tong, Wang 2026, Algorithm 4, with smaller constants. Test-free alternative with intervals: `confide.regression.LeastSquares`.
+Source: Shen, Tong, Wang 2026, Algorithm 4, with smaller constants. Test-free alternative with intervals:
+`confide.regression.LeastSquares`.
 
 Logistic and probit maximum likelihood over a ball, without a ridge.
 
-A record (x, y), |x| <= r_x after shortening, y in {0, 1} (a level above 1/2 counts as 1). theta minimises F = sum l(y, x'theta) over
-|theta| <= r_theta; it is the minimiser over the ball, not the projection of a free one. With a = r_theta |x_i|, weights w_i = min of l''
-over
-|u| <= a, L = least eigenvalue of sum w_i x_i x_i': F is L-strongly convex on the ball. w_i = s (1 - s), s = 1/(1 + e^a) (logistic), and
-r (r + a), r = phi(a)/Phi(a) (probit); its largest value W, at x = 0, is 1/4 and 2/pi. Scores |l'| are at most c = 1/(1 + e^-a), and
-phi(a)/Phi(-a), at a = r_theta r_x.
+A record (x, y), |x| <= r_x after shortening, y in {0, 1} (a level above 1/2 counts as 1). The estimate theta minimizes F = sum l(y,
+x'theta) over |theta| <= r_theta; it is the minimizer over the ball, not the projection of a free one. With a = r_theta |x_i|, weights
+w_i = min of l'' over |u| <= a, L = least eigenvalue of sum w_i x_i x_i': F is L-strongly convex on the ball. For logistic w_i = s (1 -
+s), s = 1/(1 + e^a). For probit w_i = r (r + a), r = phi(a)/Phi(a). The largest value W, at x = 0, is 1/4 and 2/pi. Scores |l'| are at
+most c = 1/(1 + e^-a), and phi(a)/Phi(-a), at a = r_theta r_x.
 
-Proof. C1: one record changes the sum by a difference of PSD matrices of norm at most W r_x^2, and so L. C2: theta and theta' minimise F
-and F' over the ball, so <grad F(theta), theta' - theta> >= 0 and <grad F'(theta'), theta - theta'> >= 0. Added up,
+Proof. C1: one record changes the sum by a difference of PSD matrices of norm at most W r_x^2, and so L. C2: both theta and theta'
+minimize F and F' over the ball. So <grad F(theta), theta' - theta> >= 0 and <grad F'(theta'), theta - theta'> >= 0. Added up,
 
     L |theta' - theta|^2 <= <grad F(theta') - grad F(theta), theta' - theta> <= |grad F(theta') - grad F'(theta')| |theta' - theta|,
 
-and the last gradient is the difference of two records' at theta': at most 2 r_x c. It needs L of X alone: no offset.
-Rounding: L is a float sum, `error` as for least squares, in units of W r_x^2. The solver stops where its step is below 1e-13 of r_theta.
-Source: derived here; the variational inequality is that of Chaudhuri, Monteleoni, Sarwate 2011, who have a ridge for L.
+and the last gradient is the difference of two records' at theta': at most 2 r_x c. It needs L of X alone: no offset. Rounding: L is a
+float sum, `error` as for least squares, in units of W r_x^2. The solver stops where its step is below 1e-13 of r_theta. Source: derived
+here; the variational inequality is that of Chaudhuri, Monteleoni, Sarwate 2011, who have a ridge for L.
 
 The m-th smallest of n values, with the exact distance to data on which it is sensitive.
 
@@ -70,14 +68,14 @@ Values are clipped to [low, high]; x_(1) <= ... <= x_(n), x_(i) = low for i < 1 
 
     LS_k = max over 0 <= t <= k + 1 of x_(m+t) - x_(m+t-k-1),     gamma = min{k >= 0 : LS_k > alpha}, n + 1 if there is none.
 
-Proof. Replacing k + 1 records moves the m-th value at most to places between x_(m-k-1) and x_(m+k+1), and of two data sets k and k + 1
-replacements away, one replacement apart, the one lies at x_(m+t) at most and the other at x_(m+t-k-1) at least for some t: LS_k is the
-largest move of the m-th value by one record, over all data sets k replacements away. gamma is therefore the number of replacements to the
-nearest data set on which one record moves the value by more than alpha, which is 1-Lipschitz (C1); gamma > 0 says that no record of X
-moves it by more (C2). An integer, so that no rounding enters: values are compared as they are, and alpha is reached up to one rounding of
-a difference.
+Proof. Replacing k + 1 records moves the m-th value at most to places between x_(m-k-1) and x_(m+k+1). Take two datasets k and k + 1
+replacements away, one replacement apart. For some t the one lies at x_(m+t) at most and the other at x_(m+t-k-1) at least. So LS_k is
+the largest move of the m-th value by one record, over all datasets k replacements away. Hence gamma is the number of replacements to
+the nearest dataset on which one record moves the value by more than alpha. That number is 1-Lipschitz (C1). If gamma > 0, no record of
+X moves the value by more (C2). It is an integer, so that no rounding enters: values are compared as they are, and alpha is reached up
+to one rounding of a difference.
 
-Compare with `cf.tables.quantiles` before taking this: it needs no test, no delta and no proposal.
+Compare with `cf.tables.quantiles` first: it needs no test, no delta and no proposal.
 
 Source: Nissim, Raskhodnikova, Smith 2007 (the local sensitivities of a median); Dwork, Lei 2009 (distance to instability).
 """
@@ -113,8 +111,30 @@ from confide.sums.safety_bounds import (
 
 @dataclass(frozen=True)
 class LeadingEigenvector(CertifiedBound):
-    """p: columns, at least 2; r_x: rows are shortened to this length; gap0: the gap that is planned on, or None for mode="adaptive".
+    """The projector on the leading eigenvector of X'X, as a safety bound.
 
+    The level is the gap of the two largest eigenvalues. `matrix` turns the
+    vector of the estimate into a symmetric matrix.
+
+    Parameters
+    ----------
+    p : int
+        Number of columns, at least 2.
+    r_x : float
+        Length to which rows are shortened.
+    gap0 : float, optional
+        Gap that is planned on. None for mode="adaptive".
+
+    Notes
+    -----
+    Proof: the module docstring, by the inequalities of Weyl and Davis-Kahan.
+
+    References
+    ----------
+    Yu, Wang, Samworth 2015.
+
+    Examples
+    --------
     >>> bound = LeadingEigenvector(2, 1.0, gap0=10.0)
     >>> rows = bound.prepare(np.array([[1.0, 0.0]] * 30))
     >>> bound.gamma(rows) > 9.9, bound.matrix(bound.estimate(rows)).round(6).tolist()
@@ -175,8 +195,21 @@ class LeadingEigenvector(CertifiedBound):
         return np.asarray(np.where(i == j, 1.0, sqrt(2.0)) * np.outer(leading, leading)[i, j])
 
     def matrix(self, vector: Any) -> Array:
-        """The symmetric matrix of a vector of this form, shape (p, p): the released one is no projector, its leading eigenvector is the
-        estimate."""
+        """The symmetric matrix of an estimate.
+
+        The released matrix is not a projector. Its leading eigenvector is the
+        estimate.
+
+        Parameters
+        ----------
+        vector : array
+            Estimate, as `estimate` or a release gives it.
+
+        Returns
+        -------
+        array
+            Matrix, (p, p).
+        """
         i, j = _above(self.p)
         whole = np.zeros((self.p, self.p))
         whole[i, j] = np.asarray(vector) / np.where(i == j, 1.0, sqrt(2.0))
@@ -184,7 +217,7 @@ class LeadingEigenvector(CertifiedBound):
 
 
 def shortened(data: Any, longest: float) -> Array:
-    """Rows shortened to a length of at most `longest`, each by itself; what is not finite becomes 0."""
+    """Rows shortened to a length of at most `longest`, each separately. A value that is not finite becomes 0."""
     rows = finite(data)
     square = np.zeros(len(rows))
     for column in rows.T:
@@ -201,10 +234,35 @@ def _above(p: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 @dataclass(frozen=True)
 class ClassMeans(SafetyBound):
-    """p: features; classes: K, at least 2; radius: R; n: public; c0: in (0, 1/K), the share that every class is planned to exceed.
+    """All class means with all class proportions, as a safety bound.
 
-    share: what the proportions may add to alpha^2, relative. Data: columns x_1..x_p, then the class as 0, ..., K - 1.
+    Data hold the features x_1..x_p, then the class as 0, ..., K - 1.
 
+    Parameters
+    ----------
+    p : int
+        Number of features.
+    classes : int
+        Number of classes K, at least 2.
+    radius : float
+        Length R to which features are shortened.
+    n : int
+        Public number of records.
+    c0 : float
+        Share that every class is planned to exceed, in (0, 1/K).
+    share : float, default 0.05
+        What the proportions may add to alpha^2, relative to the rest.
+
+    Notes
+    -----
+    Proof: `confide.sums.safety_bounds`.
+
+    References
+    ----------
+    Shen, Tong, Wang 2026, Algorithm 3, with smaller constants.
+
+    Examples
+    --------
     >>> bound = ClassMeans(1, 2, radius=1.0, n=40, c0=0.2)
     >>> data = np.array([[0.5, 0.0]] * 25 + [[-0.5, 1.0]] * 15)
     >>> bound.gamma(bound.prepare(data)), bound.estimate(bound.prepare(data)).tolist()
@@ -279,11 +337,35 @@ class ClassMeans(SafetyBound):
 
 @dataclass(frozen=True)
 class KernelRegression(SafetyBound):
-    """points: m tuples of d numbers; bandwidths: d; box: d public pairs that x is clipped to; r_f: y is clipped to [-r_f, r_f]; d0: above
-    B.
+    """Kernel regression at public points, as a safety bound.
 
-    kernel: "gaussian" or "epanechnikov". Data: columns x_1..x_d, y.
+    Data hold the features x_1..x_d, then the response y.
 
+    Parameters
+    ----------
+    points : tuple of tuple of float
+        The m points, d numbers each.
+    bandwidths : tuple of float
+        Bandwidth of each of the d features.
+    box : tuple of (float, float)
+        Public bounds of each feature, to which x is clipped.
+    r_f : float
+        Bound of the response, which is clipped to [-r_f, r_f].
+    d0 : float
+        Kernel sum that is planned on, above the kernel's largest value B.
+    kernel : {"gaussian", "epanechnikov"}, default "gaussian"
+        Kernel.
+
+    Notes
+    -----
+    Proof: `confide.sums.safety_bounds`.
+
+    References
+    ----------
+    Shen, Tong, Wang 2026, Algorithm 5, with half the constants.
+
+    Examples
+    --------
     >>> bound = KernelRegression(((0.5,),), (0.1,), ((0.0, 1.0),), r_f=1.0, d0=20.0)
     >>> x = np.linspace(0, 1, 101)
     >>> data = bound.prepare(np.stack([x, x], axis=1))
@@ -357,10 +439,38 @@ class KernelRegression(SafetyBound):
 
 @dataclass(frozen=True)
 class LeastSquares(CertifiedBound):
-    """p: features; r_x, r_y, r_theta: public bounds; level0: lam0, at least R_x^2, or None for "adaptive"; tau: of the intercept, or None.
+    """Least squares, projected to a ball, as a safety bound.
 
-    r_theta bounds the enlarged parameter (intercept/tau, slopes). Data: columns x_1..x_p, y.
+    Data hold the features x_1..x_p, then the response y. The level is the least
+    eigenvalue of the sum of x x'.
 
+    Parameters
+    ----------
+    p : int
+        Number of features.
+    r_x : float
+        Length to which the features of a record are shortened.
+    r_y : float
+        Bound of the response.
+    r_theta : float
+        Bound on the length of the enlarged parameter (intercept/tau, slopes).
+    level0 : float, optional
+        Least eigenvalue that is planned on, at least R_x^2. None for
+        mode="adaptive".
+    tau : float, optional
+        Constant of the intercept. None for no intercept.
+
+    Notes
+    -----
+    Proof: `confide.sums.safety_bounds`, with the rescaling of the module
+    docstring.
+
+    References
+    ----------
+    Shen, Tong, Wang 2026, Algorithm 4, with smaller constants.
+
+    Examples
+    --------
     >>> bound = LeastSquares(1, 1.0, 1.0, 1.0, level0=20.0)
     >>> x = np.linspace(-1, 1, 101)
     >>> data = bound.prepare(np.stack([x, 0.5 * x], axis=1))
@@ -397,7 +507,7 @@ class LeastSquares(CertifiedBound):
 
     @property
     def reach(self) -> float:
-        """R_x: the length of a row, the intercept's constant included."""
+        """R_x: the length of a row, including the intercept's constant."""
         return hypot(self.r_x, self.tau or 0.0) * (1 + 2.0**-50)
 
     @property
@@ -441,10 +551,34 @@ _BISECTIONS = 100
 
 @dataclass(frozen=True)
 class BallLikelihood(CertifiedBound):
-    """p: columns of x (give a constant column for an intercept); r_x, r_theta: public; lam0: eigenvalue planned on, or None ("adaptive").
+    """Logistic and probit maximum likelihood over a ball, as a safety bound.
 
-    link: "logistic" or "probit". Data: columns x_1..x_p, y.
+    Data hold the columns x_1..x_p, then the response y.
 
+    Parameters
+    ----------
+    p : int
+        Number of columns of x. Add a constant column for an intercept.
+    r_x : float
+        Length to which rows of x are shortened.
+    r_theta : float
+        Radius of the ball of parameters.
+    lam0 : float, optional
+        Least eigenvalue that is planned on. None for mode="adaptive".
+    link : {"logistic", "probit"}, default "logistic"
+        Link function.
+
+    Notes
+    -----
+    Proof: the module docstring.
+
+    References
+    ----------
+    Derived in confide; the variational inequality is that of Chaudhuri,
+    Monteleoni, Sarwate 2011.
+
+    Examples
+    --------
     >>> bound = BallLikelihood(1, 1.0, 2.0, lam0=5.0)
     >>> data = bound.prepare(np.array([[1.0, 1.0]] * 60 + [[1.0, 0.0]] * 40))
     >>> round(bound.gamma(data), 3), bound.estimate(data).round(6).tolist()  # log(60/40)
@@ -579,8 +713,33 @@ def _ball_model(hessian: Array, moment: Array, radius: float) -> Array:
 
 @dataclass(frozen=True)
 class OrderStatistic(SafetyBound):
-    """The m-th smallest value of one column, m from 1, within [low, high]; alpha: the proposed bound on its move.
+    """The m-th smallest value of one column, as a safety bound.
 
+    Its gamma is the exact distance to data on which one record moves the value
+    by more than alpha.
+
+    Parameters
+    ----------
+    m : int
+        Rank of the value, from 1.
+    low : float
+        Lower bound to which values are clipped.
+    high : float
+        Upper bound to which values are clipped.
+    alpha : float
+        Proposed bound on the value's move.
+
+    Notes
+    -----
+    Proof: the module docstring. `cf.tables.quantiles` needs no test, no delta
+    and no proposal, so compare with it first.
+
+    References
+    ----------
+    Nissim, Raskhodnikova, Smith 2007; Dwork, Lei 2009.
+
+    Examples
+    --------
     >>> bound = OrderStatistic(50, 0.0, 1.0, alpha=0.05)
     >>> x = np.arange(99)[:, None] / 98
     >>> bound.gamma(bound.prepare(x)), float(bound.estimate(bound.prepare(x))[0])

@@ -1,4 +1,4 @@
-"""Many questions of one set of records: the method, its questions, and a publication as a file."""
+"""Several analyses of one dataset: the method, its analyses, and a publication as a file."""
 
 from confide.methods.publication.method import Publication, PublicationFile
 

@@ -1,4 +1,4 @@
-"""The questions of a publication: as they are given and kept, what each may weigh, and what it asks of the level."""
+"""The analyses of a publication: how they are given and kept, what each may weigh, and what it asks of the level."""
 
 from __future__ import annotations
 
@@ -29,43 +29,43 @@ def pairs(analyses: Any) -> list[tuple[Any, Any]]:
 
 
 # How what a publication cannot hold is released.
-_ALONE = "release it by itself: cf.release(method, data, privacy, ledger=ledger)"
+_ALONE = "release it separately: cf.release(method, data, privacy, ledger=ledger)"
 
 
 def stored(name: Any, analysis: Any) -> dict[str, Any]:
-    """A question as plain values: its name, its method's registered name, its parameters.
+    """An analysis as plain values: its name, its method's registered name, its parameters.
 
-    Raises `PlanError` for what no publication can hold: no method, one that is not registered, one of live code, which no file can hold.
+    Raises `PlanError` without a method, for one that is not registered, and for one of live code, which no file can hold.
     """
     if not isinstance(name, str) or not name.strip() or "/" in name or not name.isprintable() or len(name) > 200:
-        raise PlanError(f"a question's name is printable text without '/', got {name!r}; {EXAMPLE}")
+        raise PlanError(f"the name of an analysis is printable text without '/', got {name!r}; {EXAMPLE}")
     if isinstance(analysis, Mapping):
         given = analysis.get("parameters", {})
         if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
             raise PlanError(
-                f"the parameters of the question {name!r} must be a mapping of names, got {given!r}; {EXAMPLE}"
+                f"the parameters of the analysis {name!r} must be a mapping of names, got {given!r}; {EXAMPLE}"
             )
         own: dict[str, Any] = {"analysis": name, "method": str(analysis.get("method")), "parameters": dict(given)}
     elif isinstance(analysis, Method):
         own = {"analysis": name, "method": analysis.name, "parameters": method_parameters(analysis)}
     else:
         kind = f"the class {analysis.__name__}" if isinstance(analysis, type) else type(analysis).__name__
-        raise PlanError(f"the question {name!r} must be a method with its parameters, got {kind}; {EXAMPLE}")
+        raise PlanError(f"the analysis {name!r} must be a method with its parameters, got {kind}; {EXAMPLE}")
     if own["method"] not in registry.known() or own["method"] == "publication":
         raise PlanError(
-            f"the question {name!r} must be a registered method other than a publication, got {own['method']!r}; `confide methods` lists "
-            "them, and cf.register makes one of your own known; a t, F or chi-square test is read, uncharged, from means or counts "
-            "that are asked here: by .test(...) of its result, or confide infer RELEASE --analysis NAME --test TEST"
+            f"the analysis {name!r} must be a registered method other than a publication, got {own['method']!r}; `confide methods` lists "
+            "them, and cf.register adds your method. A t, F or chi-square test is read, uncharged, from means or counts "
+            "of this publication: by .test(...) of its result, or confide infer RELEASE --analysis NAME --test TEST"
         )
     if isinstance(analysis, Method) and registry.get(own["method"]) is not type(analysis):
         raise PlanError(
-            f"the question {name!r} is of the class {type(analysis).__name__}, and {own['method']!r} is another one that is registered; "
-            "give yours a name of its own, and cf.register it"
+            f"the analysis {name!r} is of the class {type(analysis).__name__}, and {own['method']!r} is another one that is registered; "
+            "give yours another name, and cf.register it"
         )
     live = [key for key, value in own["parameters"].items() if not _is_plain(value)]
     if live:
         raise PlanError(
-            f"the question {name!r} is a {own['method']} whose {' and '.join(live)} no file can hold, and a publication is its file; "
+            f"the analysis {name!r} is a {own['method']} whose {' and '.join(live)} no file can hold, and a publication is its file; "
             f"{_ALONE}"
         )
     return own
@@ -81,7 +81,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def method_of(analysis: Mapping[str, Any]) -> Method:
-    """The method of a stored question."""
+    """The method of a stored analysis."""
     try:
         return registry.make(analysis["method"], **analysis["parameters"])
     except ConfideError as error:
@@ -100,33 +100,33 @@ def weights_of(shares: Any, names: list[str]) -> dict[str, Fraction] | None:
     for name, weight in shares.items():
         if name not in names:
             raise PlanError(
-                f"shares name the question {name!r}, which is not asked; the questions are: {', '.join(names)}"
+                f"shares name the analysis {name!r}, which the publication lacks; its analyses are: {', '.join(names)}"
             )
         if isinstance(weight, bool) or not isinstance(weight, (int, float, Fraction)) or not 1e-9 <= weight <= 1e9:
             raise PlanError(
-                f"the share of {name!r} must be a weight from 1e-9 to 1e9, got {weight!r}; leave the question out, or write 1"
+                f"the share of {name!r} must be a weight from 1e-9 to 1e9, got {weight!r}; leave the analysis out, or write 1"
             )
         found[name] = weight if isinstance(weight, Fraction) else Fraction(repr(float(weight)))
     return found
 
 
 def request_of(method: Method, mu: float, relation: str) -> Guarantee:
-    """What a question may spend, in the kind of guarantee that its method has."""
+    """What an analysis may cost, in the kind of guarantee that its method has."""
     if method.native != "PureDP":
         return GDP(mu, relation=relation)
     return PureDP(calibrate_pure(GDP(mu)), relation=relation)
 
 
 def needs_its_own(error: PrivacyError, request: Guarantee) -> PrivacyError:
-    """The refusal of a question that cannot give what a publication asks of it, with the way out."""
+    """The refusal of an analysis that cannot give what a publication asks of it, with the call that works."""
     return type(error)(
-        f"{error}. A publication asks this question for {request} and has no other guarantee to give; {_ALONE}"
+        f"{error}. A publication gives this analysis {request} and has no other guarantee to give; {_ALONE}"
     )
 
 
 def faulty(problems: list[tuple[str, ConfideError]]) -> ConfideError:
-    """One error for all questions that cannot be planned."""
+    """One error for all analyses that cannot be planned."""
     kinds = {type(error) for _, error in problems}
     kind = kinds.pop() if len(kinds) == 1 else PlanError
     told = "; ".join(f"question {name!r}: {error}" for name, error in problems)
-    return kind(told if len(problems) == 1 else f"{len(problems)} questions cannot be planned. {told}")
+    return kind(told if len(problems) == 1 else f"{len(problems)} analyses cannot be planned. {told}")

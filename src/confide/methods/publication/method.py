@@ -1,14 +1,14 @@
-"""A publication: many questions of one set of records; one plan of plans, one charge, one release file, one report.
+"""A publication: several analyses of one dataset; one plan of plans, one charge, one release file, one report.
 
-Guarantee: mu-GDP for all questions together, under either relation (the methods' own). Each question is a release of its own method at
-GDP(mu_k), mu_k the largest double with mu_k^2 <= share_k mu^2, exactly, in fractions that add up to 1; a method with a pure guarantee
-gets the epsilon whose mu(epsilon) is at most mu_k. Composition is adaptive, and costs add up exactly: the event is the `Composed` of the
-questions' own. Source: Dong, Roth, Su 2022, Corollary 3.3; pure guarantees enter by `PureDP.to_gdp`.
+Guarantee: mu-GDP for all analyses together, under either relation (the methods' own). Each analysis is a release of its method at a mu_k of
+its share of the cost. It is the largest double with mu_k^2 <= share_k mu**2, exactly, in fractions that add up to 1. A method with a pure
+guarantee gets the epsilon whose mu(epsilon) is at most mu_k. Composition is adaptive, and costs add up exactly: the event is the `Composed`
+of the analyses' own. Source: Dong, Roth, Su 2022, Corollary 3.3; pure guarantees enter by `PureDP.to_gdp`.
 
-The questions are drawn in lock step: whatever they ask of the records at the same time is one pass (`core.meter`). A question that
-fails after the charge leaves the others; that it failed may depend on the records, no guarantee covers it, and the release says so.
+The analyses are drawn in lock step: whatever they ask of the records at the same time is one pass (`core.meter`). An analysis that
+fails after the charge leaves the others. That it failed may depend on the records and no guarantee includes it, as the release states.
 
-A publication as a file: its questions in TOML, with the schema, the privacy and the accuracy that they are asked for at.
+A publication as a file is TOML: its analyses with the schema, the privacy and the wanted precision.
 """
 
 from __future__ import annotations
@@ -70,19 +70,52 @@ _MOST = 1_000
 
 @dataclass(frozen=True)
 class Publication(Method):
-    """Questions by name, each a method, asked together: `report = cf.infer(cf.release(publication, data, privacy, ledger=ledger))`.
+    """Plan, charge and release several analyses together, in one file.
 
-    questions: name -> method; shares: name -> weight of the question in the budget, 1 where it is left out: a question of weight 2 gets
-    twice the mu^2 of one of weight 1. A subgroup is asked about with `where` in the question. pool: tables of the same records are one
-    release where each question gains, as the plan says (`Method.pools`); False keeps them apart.
+    The analyses share one privacy cost, one release file and one report. A
+    subgroup is analyzed with `where` in its analysis.
 
+    Parameters
+    ----------
+    analyses : mapping of str to Method
+        Analyses by name.
+    shares : mapping of str to float, optional
+        Weight of each analysis in the cost, 1 by default. An analysis of weight 2
+        gets twice the share of one of weight 1.
+    pool : bool, default True
+        Whether tables of the same records are released together where each gains.
+        The plan states which.
+
+    Raises
+    ------
+    PlanError
+        An analysis, a name or a share is invalid.
+
+    Notes
+    -----
+    Guarantee: mu-GDP for all analyses together, under either relation. Each
+    analysis is a release of its method at its part mu_k. The squares of the parts
+    add up to at most the square of mu, exactly. Composition is adaptive.
+    A method with a pure guarantee gets an epsilon that implies at most mu_k.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84,
+    Corollary 3.3.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3), "z": cf.Categorical(["a", "b"])})
-    >>> questions = {"line": cf.regression.LeastSquares("y ~ x"), "classes": cf.classification.ClassMeans("z ~ x")}
-    >>> both = Publication(questions, shares={"line": 3})
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3),
+    ...                     "z": cf.Categorical(["a", "b"])})
+    >>> analyses = {"line": cf.regression.LeastSquares("y ~ x"),
+    ...             "classes": cf.classification.ClassMeans("z ~ x")}
+    >>> both = cf.Publication(analyses, shares={"line": 3})
     >>> plan = cf.plan(both, schema, cf.GDP(1.0))
-    >>> [round(child.guarantee.mu, 4) for child in plan.children.values()], plan.guarantee.mu
-    ([0.866, 0.5], 1.0)
+    >>> [round(child.guarantee.mu, 4) for child in plan.children.values()]
+    [0.866, 0.5]
+    >>> plan.guarantee.mu
+    1.0
     """
 
     analyses: Any
@@ -92,7 +125,7 @@ class Publication(Method):
     name: ClassVar[str] = "publication"
     family: ClassVar[str] = "publications"
     source: ClassVar[str] = "exact composition of Gaussian releases (Dong, Roth, Su 2022, Corollary 3.3)"
-    intervals: ClassVar[str] = "those of its questions"
+    intervals: ClassVar[str] = "those of its analyses"
     # whether several rows of a unit are too many, and by which rule they count, is for each question to say
     unit_meat: ClassVar[bool] = True
     units: ClassVar[tuple[str, ...]] = ("keep", "weight")
@@ -106,10 +139,10 @@ class Publication(Method):
         asked = tuple(stored(name, one) for name, one in pairs(given))
         names = [one["analysis"] for one in asked]
         if not 1 <= len(asked) <= _MOST:
-            raise PlanError(f"a publication has 1 to {_MOST:,} questions, got {len(asked)}; {EXAMPLE}")
+            raise PlanError(f"a publication has 1 to {_MOST:,} analyses, got {len(asked)}; {EXAMPLE}")
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise PlanError(f"a publication has each name once, got {twice!r} twice; rename one of the questions")
+            raise PlanError(f"a publication has each name once, got {twice!r} twice; rename one of the analyses")
         made = {one["analysis"]: method_of(one) for one in asked}
         # with all parameters, so that a question is the same however it was given
         put(self, "analyses", tuple(stored(name, method) for name, method in made.items()))
@@ -118,12 +151,12 @@ class Publication(Method):
 
     @property
     def methods(self) -> Mapping[str, Method]:
-        """The questions by name, in their order."""
+        """The analyses by name, in their order."""
         return self._made
 
     @property
     def fractions(self) -> dict[str, Fraction]:
-        """The share of mu^2 that each question gets, exactly; they add up to 1."""
+        """The share of the cost that each analysis gets, exactly; they add up to 1."""
         given = self.shares or {}
         weights = {name: Fraction(given.get(name, 1)) for name in self._made}
         total = sum(weights.values())
@@ -132,10 +165,10 @@ class Publication(Method):
     # plan -----------------------------------------------------------------------------------------------------------
 
     def about(self, schema: Any) -> Any:
-        """The schema; `PlanError` for a subgroup of all questions."""
+        """The schema; `PlanError` for a subgroup of all analyses."""
         if self.where is not None:
             raise PlanError(
-                f"a publication is asked about subgroups by its questions, got where={self.where!r}; write it in the methods, as in "
+                f"a publication has subgroups in its analyses, got where={self.where!r}; write it in the methods, as in "
                 f'cf.regression.LeastSquares("y ~ x", where={self.where!r})'
             )
         return schema
@@ -143,7 +176,7 @@ class Publication(Method):
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """The plans of all questions, as one. `PlanError` names every question that cannot be planned, with its reason."""
+        """The plans of all analyses, as one. `PlanError` names every analysis that cannot be planned, with its reason."""
         self.about(schema)
         allowance = replace(_Whole.of(privacy, self, schema), weighted=False)
         level = allowance.level
@@ -175,8 +208,8 @@ class Publication(Method):
             statistics_of(children),
             n=n,
             passes=max(child.passes for child in children.values()),
-            target=f"{len(self._made)} questions: {', '.join(self._made)}",
-            intervals_for="what each question covers, as its own section says; intervals hold for each question by itself, not for all at once",
+            target=f"{len(self._made)} analyses: {', '.join(self._made)}",
+            intervals_for="the target of each analysis, as its section states; intervals are for each analysis separately, not for all",
             warnings=tuple(warnings),
             children=children,
             notes=(
@@ -187,7 +220,7 @@ class Publication(Method):
         )
 
     def _kins(self) -> list[dict[str, Method]]:
-        """The questions by name, those of a kin together."""
+        """The analyses by name, those of a kin together."""
         found: dict[str, dict[str, Method]] = {}
         for name, method in self._made.items():
             if method.kin:
@@ -195,7 +228,7 @@ class Publication(Method):
         return list(found.values())
 
     def _pooled(self, schema: Any) -> tuple[tuple[Pool, ...], tuple[str, ...]]:
-        """The questions that are released as one, with notes; none of a kin of which one cannot be planned, which the plan says."""
+        """The analyses that are released as one, with notes; none of a kin of which one cannot be planned."""
         pools: list[Pool] = []
         notes: list[str] = []
         for analyses in self._kins() if self.pool else ():
@@ -207,12 +240,12 @@ class Publication(Method):
         return tuple(pools), tuple(notes)
 
     def _overlaps(self, plans: Mapping[str, Plan], schema: Any) -> Iterator[str]:
-        """Notes on questions that are drawn apart and need not be."""
+        """Notes on analyses that are drawn apart and need not be."""
         for analyses in self._kins():
             yield from next(iter(analyses.values())).overlaps(analyses, self.fractions, plans, schema)
 
     def _parts(self, pooled: Iterable[Pool]) -> dict[str, tuple[Method, Fraction]]:
-        """What is drawn, with its share of mu^2: the questions, a pool in the place of its first one."""
+        """What is drawn, with its share of the cost: the analyses, a pool at the place of its first one."""
         of = {name: pool for pool in pooled for name in pool.names}
         found: dict[str, tuple[Method, Fraction]] = {}
         for name, method in self._made.items():
@@ -224,7 +257,7 @@ class Publication(Method):
         return found
 
     def _crossings(self, schema: Any) -> tuple[str, ...]:
-        """Questions that are one question of disjoint subgroups, and would cost once."""
+        """Analyses that are one analysis of disjoint subgroups, and would cost once."""
         alike: dict[str, list[str]] = {}
         for one in self.analyses:
             own = {key: value for key, value in one["parameters"].items() if key != "where"}
@@ -237,31 +270,52 @@ class Publication(Method):
             if found is not None and found[0]:
                 all_of = "all records" if found[1] else "records"
                 notes.append(
-                    f"{', '.join(names)} ask the same of subgroups that divide {all_of}: one crossing, not {len(names)} questions. As one "
-                    "question, with the column in its formula or table, they cost once, and each has the budget of all"
+                    f"{', '.join(names)} ask the same of subgroups that divide {all_of}: one crossing, not {len(names)} analyses. As one "
+                    "analysis, with the column in its formula or table, they cost once, and each has the budget of all"
                 )
         return tuple(notes)
 
     def sharpened(
         self, schema: Any, margin: Any, cv: Any, privacy: Any = None, *, n: int | None = None, ledger: Any = None
     ) -> tuple[Publication, GDP, tuple[str, ...]]:
-        """(the same questions at the shares, the least level at which each is as sharp as asked, what a reader must know).
+        """The same analyses with the shares that reach a wanted precision at least cost.
 
-        accuracy: name -> half-widths of its question; cv: name -> relative standard errors of its question; a number is for all.
+        Parameters
+        ----------
+        schema : Schema
+            Public description of the data.
+        margin : mapping of str to mapping or float, or float
+            Margins of error by name of the analysis. One number is for all.
+        cv : mapping of str to mapping or float, or float
+            Coefficients of variation by name of the analysis. One number is for all.
+        privacy : Guarantee, optional
+            Kind and neighboring relation of the guarantee.
+        n : int, optional
+            Number of records.
+        ledger : Ledger, optional
+            Ledger whose relation the plan is made for.
 
-        Raises `PlanError` for a question that neither is given for, and what planning each question for its accuracy raises.
+        Returns
+        -------
+        tuple of (Publication, GDP, tuple of str)
+            The publication, the least guarantee, and notes for the reader.
+
+        Raises
+        ------
+        PlanError
+            An analysis has no target, or cannot be planned for it.
         """
         if self.shares is not None:
-            raise PlanError("accuracy and shares both divide the budget; give one of them")
+            raise PlanError("margin and shares both divide the budget; give one of them")
         cv = dict.fromkeys(self._made, cv) if is_number(cv) else cv
         given = [{} if one is None else one for one in (margin, cv)]
         named = set().union(*given) if all(isinstance(one, Mapping) for one in given) else None
         if named != set(self._made):
             missing = [name for name in self._made if named is None or name not in named]
-            which = f"{missing[0]!r} has none" if missing else "one of them is no question"
+            which = f"{missing[0]!r} has none" if missing else "one of them is not an analysis"
             first = next(iter(self._made))
             raise PlanError(
-                f"accuracy, or cv, must name each question, and {which}; write margin={{{first!r}: {{'all': 0.02}}, ...}}, n=5000"
+                f"margin, or cv, must name each analysis, and {which}; write margin={{{first!r}: {{'all': 0.02}}, ...}}, n=5000"
             )
         relation = self.relations[0] if ledger is None else ledger.relation
         weights, notes, problems = {}, [], []
@@ -269,7 +323,7 @@ class Publication(Method):
             try:
                 wanted = Targets.of(given[0].get(name), given[1].get(name), privacy, n)
                 if method.native == "PureDP":
-                    raise PlanError(f"{method.name} has a pure guarantee, and its accuracy is planned alone")
+                    raise PlanError(f"{method.name} has a pure guarantee, and its margin is planned alone")
                 at = partial(_planned_at, method, schema, relation, n)
                 planned, told = smallest(at, wanted, method)
                 own = planned.requested
@@ -288,7 +342,7 @@ class Publication(Method):
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """All questions in lock step, each within its own plan; the public numbers under the questions' names."""
+        """All analyses in lock step, each within its plan; the public numbers under the analyses' names."""
         parts = self._parts(self._pooled(plan.declared)[0])
         found = in_rounds(source, {name: partial(meter.draw_part, method, name) for name, (method, _) in parts.items()})
         public: dict[str, NDArray[Any]] = {}
@@ -302,7 +356,7 @@ class Publication(Method):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> Report:
-        """The results of all questions. A question to one of them is asked of its part: `cf.infer(release.child("model"), question)`."""
+        """The results of all analyses. Options of one analysis are for its part: `cf.infer(release.child("model"), ...)`."""
         (options or ResultOptions()).only()
         schema = release.plan.declared
         pooled, _ = self._pooled(schema)
@@ -321,7 +375,7 @@ class Publication(Method):
         return Report.of(release, results, {name: float(share) for name, share in self.fractions.items()}, parts)
 
     def _check_children(self, plan: Plan, pooled: Iterable[Pool]) -> None:
-        """Raise `ReleaseError` unless the parts of a plan are these questions, each at its share of the level."""
+        """Raise `ReleaseError` unless the parts of a plan are these analyses, each at its share of the level."""
         level, whose = plan.guarantee, protected(plan.schema)
         parts = self._parts(pooled)
         asked = {name: (method.name, method_parameters(method)) for name, (method, _) in parts.items()}
@@ -331,17 +385,17 @@ class Publication(Method):
             request = request_of(method, sqrt_down(share * whole), plan.relation)
             if asked != found or plan.children[name].requested != replace(request, unit=whose):
                 raise ReleaseError(
-                    "the questions of the publication are not those that its plan holds, or not at their shares: the file was altered; ask "
+                    "the analyses of the publication differ from its plan, or have other shares: the file was altered; ask "
                     "for the original, and check it with confide.verify against the ledger"
                 )
 
     def _level(self, mu: float) -> Fraction:
-        """What all questions may spend, as mu^2."""
+        """What all analyses may cost, as the square of mu."""
         pure = any(one.native == "PureDP" for one in self._made.values())
         return Fraction(mu * _LEFT if pure else mu) ** 2
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The questions without privacy, named "model: age"."""
+        """The analyses without privacy, named "model: age"."""
         read = CodedFrame.checked(frame)
         return {
             f"{name}: {key}": value
@@ -350,14 +404,14 @@ class Publication(Method):
         }
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """Those of the questions."""
+        """The worst pairs of all analyses."""
         for method in self._made.values():
             yield from method.worst_pairs(schema)
 
 
 @dataclass(frozen=True)
 class _Whole(Allowance):
-    """The allowance of all questions: costs that are not Gaussian are added up as the Gaussian ones that they imply."""
+    """The allowance of all analyses: costs that are not Gaussian are added up as the Gaussian ones that they imply."""
 
     def guarantees(self, event: Event) -> tuple[Guarantee, ...]:
         exact = exact_cost(event)
@@ -366,12 +420,12 @@ class _Whole(Allowance):
         # the statements of the level itself, which the questions must then be covered by
         stated = super().guarantees(OpaqueRelease("all questions", self.level, "the level"))
         if not statements_hold(event, stated):
-            raise PlanError("the questions spend more than the publication may; this is an error of confide")
+            raise PlanError("the analyses spend more than the publication may; this is an error of confide")
         return stated
 
 
 def _assuming(allowance: Allowance, children: Iterable[Plan]) -> Allowance:
-    """The allowance with all that the questions' guarantees rest on."""
+    """The allowance with all that the analyses' guarantees rest on."""
     assumed = dict.fromkeys(allowance.level.assumptions)
     for child in children:
         assumed |= dict.fromkeys(child.guarantee.assumptions)
@@ -394,7 +448,7 @@ share = 2"""
 
 @dataclass(frozen=True)
 class PublicationFile:
-    """What a publication's TOML file says: the questions, and where it names them the schema's path, the privacy and n."""
+    """A publication's TOML file: the analyses, and the schema's path, the privacy and n where the file names them."""
 
     publication: Publication
     schema: Path | None
@@ -405,10 +459,12 @@ class PublicationFile:
 
     @classmethod
     def from_toml(cls, path: str | Path) -> PublicationFile:
-        """Read a file: a table `analyses.NAME` for each question with `method`, its parameters and `share`; beside them `schema` (a path,
-        from the file's own folder), `privacy` (mu, rho or epsilon, and delta, relation) and `n`. In place of privacy and shares each
-        question may have an `accuracy`, as in { all = 0.02 }, of n records: half-widths of 95 % intervals; or a `cv`, as in 0.02 or
-        { count = 0.02 }: standard errors over the numbers.
+        """Read a publication's TOML file.
+
+        A table `analyses.NAME` for each analysis has `method`, its parameters and `share`. Next to them are `schema` (a path, from the
+        file's own folder), `privacy` (mu, rho or epsilon, and delta, relation) and `n`. Instead of privacy and shares each analysis may
+        have a `margin`, as in { all = 0.02 }, margins of error at n records. It may also have a `cv`, as in 0.02 or { count = 0.02 },
+        standard errors over the numbers.
 
         Raises `PlanError` for a file that cannot be read, an entry that is unknown, and what `Publication` refuses.
         """
@@ -419,11 +475,11 @@ class PublicationFile:
                 f"the publication {str(path)!r} cannot be read: {type(error).__name__}; give a TOML file"
             ) from None
         except tomllib.TOMLDecodeError as error:
-            raise PlanError(f"the publication {str(path)!r} is no TOML: {error}; {_FILE}") from None
+            raise PlanError(f"the publication {str(path)!r} is not TOML: {error}; {_FILE}") from None
         analyses = data.pop("analyses", None)
         unknown = sorted(set(data) - {"schema", "privacy", "n"})
         if unknown or not isinstance(analyses, dict) or not all(isinstance(one, dict) for one in analyses.values()):
-            what = f"has the unknown entry {unknown[0]!r}" if unknown else "has no tables of questions"
+            what = f"has the unknown entry {unknown[0]!r}" if unknown else "has no tables of analyses"
             raise PlanError(f"the publication {str(path)!r} {what}; {_FILE}")
         shares = {name: one.pop("share") for name, one in analyses.items() if "share" in one}
         margin, cv = (
@@ -431,7 +487,7 @@ class PublicationFile:
         )
         for name, one in analyses.items():
             if not isinstance(one.get("method"), str):
-                raise PlanError(f"the question {name!r} of {str(path)!r} names no method; {_FILE}")
+                raise PlanError(f"the analysis {name!r} of {str(path)!r} names no method; {_FILE}")
         asked = {name: {"method": one.pop("method"), "parameters": _tuples(one)} for name, one in analyses.items()}
         schema = data.get("schema")
         if schema is not None and not isinstance(schema, str):
@@ -447,21 +503,21 @@ class PublicationFile:
 
     @property
     def priced(self) -> bool:
-        """Whether the file says what may be spent, by a privacy or by how sharp its questions must be."""
+        """Whether the file fixes the cost, by a privacy or by targets of precision."""
         return self.privacy is not None or self.margin is not None or self.cv is not None
 
     def terms(self, privacy: Guarantee | None = None) -> dict[str, Any]:
-        """What `engine.plan` is asked for: the file's privacy, another one, or how sharp the questions must be.
+        """Arguments of `engine.plan`: the file's privacy, another one, or the targets of precision.
 
-        Raises `PlanError` where a budget stands beside targets, which it would leave unmet.
+        Raises `PlanError` where a budget is given together with targets, which it would leave unmet.
         """
         if self.margin is None and self.cv is None:
             return {"privacy": privacy or self.privacy}
         if privacy is not None or self.privacy is not None:
             name = next(iter(self.margin or self.cv or {}))
             raise PlanError(
-                f"the question {name!r} says how sharp it must be, by accuracy or cv, and a privacy what all may cost; give one of them: "
-                "leave the privacy out, or take accuracy and cv out of the questions"
+                f"the analysis {name!r} has a target, margin or cv, and a privacy is given, too; give one of them: "
+                "leave the privacy out, or leave margin and cv out"
             )
         return {"margin": self.margin, "cv": self.cv}
 

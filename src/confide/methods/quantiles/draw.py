@@ -44,8 +44,10 @@ _NEAR = 3.0
 class CumulativeRounds:
     """The groups, the measure, the bins, as the record map of the strategy. Made by `CumulativeRounds.of`.
 
-    first, fine: the map of the round that lays the bins, and the fine bins that both rounds are made of; None where bins are public, and
-    those of `rows` stand for their number until the first round is known; of_column: the end of the names of its spends and public numbers,
+    first, fine: the map of the round that lays the bins, and the fine bins that both rounds are made of; None where bins are public.
+    Those of `rows` stand for their number until the first round is known.
+
+    of_column: the end of the names of its spends and public numbers,
     where a release holds quantiles of several columns.
     """
 
@@ -86,7 +88,7 @@ class CumulativeRounds:
         return what + self.of_column
 
     def statistics(self, share: Fraction = Fraction(1)) -> dict[str, tuple[Statistic, Fraction]]:
-        """The strategy's integers, of all records where the bins are laid, and of every group. share: of the whole mu^2."""
+        """The strategy's integers, of all records where the bins are laid, and of every group. share: of the whole cost."""
         counted = self.name("cumulative"), BinTotals(self.rows)
         if self.first is None:
             return {counted[0]: (counted[1], share)}
@@ -139,7 +141,7 @@ class CumulativeRounds:
         return tuple(found)
 
     def read(self, release: Release, part: float, groups: Sequence[tuple[str, Axes, int]]) -> Iterator[QuantileGroup]:
-        """Least squares in each cell, and sums over cells for the groups that are margins. part: 0 for these very records, or 1."""
+        """Least squares in each cell, and sums over cells for the groups that are margins. part: 0 for exactly these records, or 1."""
         rows = self.rows if self.first is None else self.laid(self._starts(release.public))
         noisy, own = release[self.name("cumulative")], strategy(rows.bins.size)
         values = noisy.decode().reshape(rows.block, rows.cells).T
@@ -162,7 +164,7 @@ class CumulativeRounds:
 
 @dataclass(frozen=True)
 class TreeRounds:
-    """A column with its fine bins; outline: the fine bins at which round 1's bins start, () where every value has a bin of its own."""
+    """A column with its fine bins; outline: the fine bins at which round 1's bins start, () where every value has its own bin."""
 
     measure: Measure
     place: FinePlace

@@ -1,18 +1,17 @@
 r"""Bins that lie where the records are: a noisy outline of a column's distribution says how fine each part of its range is cut.
 
 Fine bins are steps of a column's grid, all of one width, public, 2^16 of them at most. Round 1 counts the records up to the edges of an
-outline, 64 public bins of whole fine ones (`Bins.graded`: half of them even, the others ever finer towards 0). Round 2 counts up to the
-edges of m bins that follow from round 1 alone: each of the outline's has one, and the rest are shared out by what they hold, a tenth
-evenly, so that they are nowhere coarser than a tenth of m even ones; within a bin of the outline they are even again. An atom takes what
-its bin can hold, so that it ends up in a bin of one fine step.
+outline, 64 public bins of whole fine ones (`Bins.graded`: half of them even, the others ever finer toward 0). Round 2 counts up to the
+edges of m bins that follow from round 1 alone. Each of the outline's has one, and the rest are shared out by what they hold. A tenth is
+shared evenly, so that they are nowhere coarser than a tenth of m even ones. Within a bin of the outline they are even again. An atom takes
+what its bin can hold, so that it ends up in a bin of one fine step.
 
 Sensitivity: a record is in one fine bin, and so in one bin of either round. Each round is `CumulativeRows`, whose bound holds for any
 edges, and so for edges that follow from noisy numbers: adaptive composition (Dong, Roth, Su 2022, Corollary 2).
 
-Intervals stay what they are for public edges. The hull of bins errs only where round 2 says at the lower edge of the bin of the quantile
-x that more, or at its upper edge that fewer, records lie below than x allows. The exact number below the lower edge is at most the number
-below x, whatever the edge is, and the noise there is drawn after the edges are known: given round 1 it is normal with the strategy's
-variance.
+Intervals stay what they are for public edges. The hull of bins errs only if round 2 has too many records below the lower edge of the bin of
+the quantile x, or too few below its upper edge. The exact number below the lower edge is at most the number below x, whatever the edge is.
+The noise there is drawn after the edges are known: given round 1 it is normal with the strategy's variance.
 """
 
 from __future__ import annotations
@@ -121,7 +120,7 @@ def fitted(counts: Array, starts: Whole, size: int, bins: int) -> Whole:
 
 
 def _shared(shares: Array, room: Whole, bins: int) -> Whole:
-    """One for each, and the rest by shares as far as there is room; they sum to `bins`."""
+    """One for each, and the rest by shares while there is room; they sum to `bins`."""
     low, high = 0.0, float(bins) / float(shares.min())
     for _ in range(60):
         middle = (low + high) / 2
@@ -139,7 +138,7 @@ def _shared(shares: Array, room: Whole, bins: int) -> Whole:
 def about_quantiles(sums: Array, starts: Whole, size: int, bins: int, spans: Sequence[tuple[float, float]]) -> Whole:
     """The fine bins at which bins of round 2 start, (bins,), where quantiles are asked for. sums: monotone, at the outline's upper edges.
 
-    spans: the shares of records, in [0, 1], between which each quantile is looked for; they have seven tenths of the bins, all records a
+    spans: the shares of records, in [0, 1], between which each quantile is looked for. They have seven tenths of the bins, all records a
     quarter, and a twentieth are even. Within a bin of the outline they are laid as if its records were even. size: the number of fine
     bins, at least `bins`.
 

@@ -1,28 +1,29 @@
 """Quantiles of a numeric column, by group, its distribution function with a band, and box plots, from one release.
 
-The noise follows from the guarantee that is asked for.
+The requested guarantee decides the noise.
 
-Gaussian noise. Guarantee: mu-GDP, add-remove or substitute. A release of K h for each group, h the numbers of records in bins and K the
-integer strategy of `confide.sums.distributions.cumulative`, where the sensitivity is proved: groups are disjoint, so that any
-number of them costs what one does. Bins that nobody gives are laid where the records are, by a first round for an eighth of mu^2 that
-counts all records in 64 public bins (`confide.methods.quantiles.fitted_bins`); the rounds are composed adaptively (Dong, Roth, Su
-2022, Corollary 2), and the records are read once. Everything else is computed from it and costs nothing. Intervals of quantiles in a GDP
+Gaussian noise. Guarantee: mu-GDP, add-remove or substitution. A release of K h for each group, h the numbers of records in bins and K the
+integer strategy of `confide.sums.distributions.cumulative`, where the sensitivity is proved. Groups are disjoint, so that any
+number of them costs what one does. Without given bins, a first round for an eighth of the cost lays bins where the records are: it counts
+all records in 64 public bins (`confide.methods.quantiles.fitted_bins`). The rounds are composed adaptively (Dong, Roth, Su 2022,
+Corollary 2), and the records are read once. Everything else is computed from it and costs nothing. Intervals of quantiles in a GDP
 ledger are at most a quarter as long as those of the exponential mechanism at the same charge (`confide lab run tables.distribution`).
-Sources: McKenna, Miklau, Hay, Machanavajjhala 2018 for counts by least squares; Fichtenberger, Henzinger, Upadhyay 2023 for the square
-root; Cornish, Fisher 1938; Kolmogorov 1933.
+Sources: McKenna, Miklau, Hay, Machanavajjhala 2018 for counts by least squares. Fichtenberger, Henzinger, Upadhyay 2023 for the square
+root. Cornish, Fisher 1938. Kolmogorov 1933.
 
-Geometric noise, of all records. Guarantee: PureDP(epsilon), add-remove or substitute. Round 1, for a fifth of epsilon, counts the records
-in 256 public bins and in 16 nodes above them; round 2, for the rest, in 256 bins that follow from round 1 alone and lie mostly where the
-quantiles may be (`confide.methods.quantiles.fitted_bins.about_quantiles`), and in 16 nodes. One record moves 2 numbers of a round
-by 1 (add-remove), or 4 (substitute), wherever the bins are (`sums`, proof): the epsilons add up. Two-sided geometric noise (Ghosh,
-Roughgarden, Sundararajan 2012) on the whole numbers. A column of at most 256 values has a bin for each, and round 2 alone; of at most 16,
-no nodes. Any quantile is read off round 2; those that the plan names have the narrowest intervals. The noise, a sum of dozens, is taken
-as normal. Given round 1 the bins are fixed, and round 2's noise is what it is for public ones: intervals hold as they do there.
+Geometric noise, of all records. Guarantee: PureDP(epsilon), add-remove or substitution. Round 1, for a fifth of epsilon, counts the records
+in 256 public bins and in 16 nodes above them. Round 2, for the rest, counts in 256 bins and in 16 nodes. Its bins follow from round 1
+alone and lie mostly where the quantiles may be (`confide.methods.quantiles.fitted_bins.about_quantiles`). One record moves 2 numbers of
+a round by 1, or 4 under substitution, wherever the bins are (`sums`, proof): the epsilons add up. Two-sided geometric noise
+(Ghosh, Roughgarden, Sundararajan 2012) is added to the whole numbers. A column of at most 256 values has a bin for each, and round 2
+alone; of at most 16, no nodes. Any quantile is read off round 2; those that the plan names have the narrowest intervals. The noise, a sum
+of dozens, is assumed to be normal. Given round 1 the bins are fixed, and round 2's noise is what it is for public ones. So the intervals
+cover as they do there.
 
-Estimand: quantiles and distribution function of the column as declared, clipped to its bounds, in the population that the records are a
-sample of (sampling and privacy noise), or of these very records (noise alone, Gaussian). Intervals of quantiles are whole bins, and hold
-for any distribution, atoms included (`confide.sums.distributions.cumulative`). An end that is the declared bound because
-noise may be all that lies beyond the quantile is flagged, status "partial".
+Estimand: quantiles and distribution function of the column as declared, clipped to its bounds. It is of the population that the records
+are a sample of (sampling and privacy noise), or of exactly these records (noise alone, Gaussian). Intervals of quantiles are whole bins,
+and hold for any distribution, atoms included (`confide.sums.distributions.cumulative`). Where noise may be all that lies beyond a
+quantile, the end is the declared bound: it is flagged, and the status is "partial".
 """
 
 from __future__ import annotations
@@ -62,20 +63,60 @@ _SIZES = (1_000, 10_000, 100_000)
 
 @dataclass(frozen=True)
 class Quantiles(Method):
-    """Quantiles and the distribution function of a numeric column, by group, from one release of counts.
+    """Release quantiles and the distribution of a numeric column, by group.
 
-    formula: "income", "income ~ sex", "log(income) ~ sex:cut(age, 18, 65)", groups as in tables (`a * b` with the groups of a and b
-    alone); bins: left out, `fitted` bins (128 to 1,024) laid where the records are; else how many even ones (2 to 1,024), or public edges;
-    an integer column has whole values in its bins. quantiles: those that the table shows; any other one is read off the same release, by
-    `result.quantile(...)`; inference: as for `Counts`, "population" when left out; either is read off one release, by a question;
-    term_bounds: public bounds of derived terms; fitted: how many bins are laid.
+    The estimand is the quantiles and the distribution function of the column,
+    clipped to its declared bounds: in the population, or of exactly these
+    records. The same release answers any other quantile, at no further cost.
 
-    Under pure epsilon: a column as it stands, of all records, in 256 bins that are laid about `quantiles`, of the population.
+    Parameters
+    ----------
+    formula : str
+        Column and groups, such as ``"income ~ sex"`` or
+        ``"log(income) ~ sex:cut(age, 18, 65)"``. ``"income"`` is of all records.
+    bins : int or sequence of float, optional
+        Number of even bins, from 2 to 1,024, or public edges. By default `fitted`
+        bins are laid where the records are. An integer column has whole values.
+    quantiles : float or sequence of float, default (0.25, 0.5, 0.75)
+        Quantiles in the table.
+    inference : {"population", "dataset"}, default "population"
+        What the intervals are about: the population that the records are a sample
+        of, or exactly these records. One release answers both.
+    fitted : int, default 384
+        Number of bins that are laid where the records are, from 128 to 1,024.
 
+    See Also
+    --------
+    Means : Means of the same column.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation, from Gaussian noise on cumulative
+    counts of disjoint groups. The sensitivity is proved in
+    `confide.sums.distributions.cumulative`. A first round at an eighth of the
+    cost lays the bins, and rounds compose adaptively. Under pure DP the release
+    is PureDP(epsilon), for all records in 256 bins near `quantiles`, with
+    two-sided geometric noise, and intervals are of the population. One record
+    moves two numbers of a round by 1, or four under substitution.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Fichtenberger, Henzinger and Upadhyay (2023), Constant matters: fine-grained
+    error bound on differentially private continual observation, ICML.
+
+    Ghosh, Roughgarden and Sundararajan (2012), Universally utility-maximizing
+    privacy mechanisms, SIAM J. Comput. 41.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5), "sex": cf.Categorical(["F", "M"])})
+    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5),
+    ...                     "sex": cf.Categorical(["F", "M"])})
     >>> data = cf.read(schema.sample(5_000, seed=1), schema)
-    >>> release = cf.release(Quantiles("income ~ sex"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> release = cf.release(cf.tables.Quantiles("income ~ sex"), data, cf.GDP(1.0),
+    ...                      ledger=None, noise=cf.noise.SimulatedNoise(1))
     >>> frame = cf.infer(release).quantile(0.9)
     >>> frame.index.tolist(), bool((frame.ci_low < frame.estimate).all())
     (['0.9', 'sex=F, 0.9', 'sex=M, 0.9'], True)
@@ -172,15 +213,14 @@ class Quantiles(Method):
         groups = "" if by == "total" else f" by {by}"
         return {
             "target": f"quantiles of {about.rows.measure.name}{groups}, clipped to its declared bounds",
-            "intervals_for": "quantiles and distribution function, in whole bins; independent records, any distribution; sampling of records and "
-            "privacy noise, or privacy noise alone where these very records are asked about",
+            "intervals_for": "quantiles and distribution function, in whole bins; independent records, any distribution; sampling of "
+            "records and privacy noise, or privacy noise alone where exactly these records are asked about",
         }
 
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """One release, or two rounds; the forecast of Gaussian noise is of shares of records below quantiles; with n, a note says how far
-        intervals reach."""
+        """One release, or two rounds. The forecast is of shares of records below quantiles; with n, a note has expected widths."""
         about = self.about(schema)
         if isinstance(privacy, PureDP):
             return self._pure_plan(self._trees(about), schema, privacy, n)
@@ -220,7 +260,9 @@ class Quantiles(Method):
             {**trees.unreleased(), **{name: one for name, (one, _) in planned.items()}},
             n=n,
             target=f"quantiles of {trees.measure.name}, clipped to its declared bounds",
-            intervals_for="population quantiles, in whole bins; independent records, any distribution; sampling of records and privacy noise",
+            intervals_for=(
+                "population quantiles, in whole bins; independent records, any distribution; sampling of records and privacy noise"
+            ),
         )
         if not n:
             return made
@@ -234,17 +276,17 @@ class Quantiles(Method):
         return replace(made, notes=(*made.notes, said))
 
     def _trees(self, about: CumulativeRounds, inference: str | None = None) -> TreeRounds:
-        """What pure epsilon counts; `PlanError` for what it does not."""
+        """What pure DP counts; `PlanError` for what it does not."""
         measure = about.rows.measure
         if measure.term.plain is None or about.layout.crossing.attributes or self.bins is not None:
             raise PlanError(
-                "under pure epsilon quantiles are of a column as it stands, of all records, in bins that are laid about them, got "
+                "under pure DP quantiles are of a column as it stands, of all records, in bins that are laid about them, got "
                 f"{cut(self.formula)!r}" + ("" if self.bins is None else " and bins") + "; write "
                 f"cf.tables.Quantiles({measure.columns[0]!r}), or ask for a Gaussian guarantee, such as cf.GDP(1.0)"
             )
         if (inference or self.inference) == "dataset":
             raise PlanError(
-                "under pure epsilon quantiles are of the population that the records are a sample of; write inference='population', or ask "
+                "under pure DP quantiles are of the population that the records are a sample of; write inference='population', or ask "
                 "for a Gaussian guarantee, such as cf.GDP(1.0)"
             )
         return TreeRounds.of(measure)
@@ -268,7 +310,7 @@ class Quantiles(Method):
     # infer ------------------------------------------------------------------------------------------------------------
 
     def table(self, release: Release, about: CumulativeRounds, options: ResultOptions) -> QuantileTable:
-        """Quantiles of each group. question: `quantiles` in place of the plan's, `inference` "population" (the default) or "dataset"."""
+        """Quantiles of each group. options: `quantiles` instead of the plan's, and `inference`, "population" (the default) or "dataset"."""
         inference = checked_inference(options.inference or self.inference, "cf.infer(release")
         shown = self.quantiles if options.quantiles is None else options.quantiles
         if isinstance(release.plan.requested, PureDP):
@@ -297,7 +339,7 @@ class Quantiles(Method):
             own = layout.crossing.places(codes[: len(layout.crossing.columns)], axes) == cell
             own &= place < rows.cells
             if not own.any():
-                raise PlanError(f"no practice record is in the group {name or 'of all records'!r}; give more records")
+                raise PlanError(f"no test record is in the group {name or 'of all records'!r}; give more records")
             quantiles = np.quantile(values[own], q, method="inverted_cdf")
             found |= {_row_name(name, one): float(value) for one, value in zip(q, quantiles, strict=True)}
         return found
@@ -309,7 +351,7 @@ class Quantiles(Method):
 
 
 class _Gaussian(Quantiles):
-    """The same of Gaussian noise alone, which counts the rows of an enforced unit beside it (`Allowance`)."""
+    """The same of Gaussian noise alone, which also counts the rows of an enforced unit (`Allowance`)."""
 
     native: ClassVar[str] = "GDP"
 

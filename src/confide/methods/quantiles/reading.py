@@ -2,9 +2,9 @@ r"""What cumulative counts say: quantiles, the distribution function with its ba
 
 Quantiles are hulls of whole bins (`sums.distributions.cumulative`).
 
-Band. Its half-width is the 95 % quantile of the largest error over the edges, of draws of a multinomial at the released distribution and
-noise; never below Kolmogorov's. The monotone estimate, the mean of the running maximum and the running minimum from the right, is nowhere
-farther from a distribution function than the largest error of the noisy one is.
+Band. Its margin of error is the 95% quantile of the largest error over the edges, of draws of a multinomial at the released distribution
+and noise; never below Kolmogorov's. The monotone estimate is the mean of the running maximum and the running minimum from the right. It is
+nowhere farther from a distribution function than the largest error of the noisy one is.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class GroupQuantiles:
 
 
 def kolmogorov(alpha: float, size: float) -> float:
-    """The half-width of Kolmogorov's band for so many records, a little wider than the finite one."""
+    """The margin of error of Kolmogorov's band for so many records, a little wider than the finite one."""
     return float(special.kolmogi(alpha)) / sqrt(max(size, 1.0))
 
 
@@ -77,7 +77,7 @@ class QuantileGroup(CumulativeCounts):
     @cached_property
     def sd(self) -> float:
         """The standard deviation of the records, each in the middle of its bin, those farther out than any are seen in the last one that
-        is. NaN where the square does not stand above its noise.
+        is. NaN where the square does not exceed its noise.
         """
         # records beyond each edge, from either side
         above = np.sqrt(np.maximum(self.unit * self.strategy.centred(1.0), 0.0))
@@ -114,7 +114,7 @@ class QuantileGroup(CumulativeCounts):
         )
 
     def noise_share(self, q: Array) -> Array:
-        """Of the 95 % intervals."""
+        """Of the 95% intervals."""
         found = [self.widths(float(one), self.bins.edges, self.bins.step) for one in q]
         return noise_share([whole for whole, _ in found], [alone for _, alone in found])
 
@@ -169,7 +169,7 @@ class QuantileGroup(CumulativeCounts):
     # the distribution function ----------------------------------------------------------------------------------------
 
     def pointwise(self, alpha: float) -> tuple[Array, Array, Array]:
-        """(standard errors, low, high) of F at each upper edge, the last one 1 by itself."""
+        """(standard errors, low, high) of F at each upper edge; the last one is always 1."""
         z, unit = float(-special.ndtri(alpha / 2)), self.unit
         base = np.full(self.bins.size, max(self.size, 0.0))
         upto, both = unit * self.strategy.upto[1:], unit * self.strategy.with_all[1:]
@@ -185,7 +185,7 @@ class QuantileGroup(CumulativeCounts):
         return se, low, high
 
     def band(self, alpha: float, draws: Array, generator: np.random.Generator) -> float:
-        """The half-width of a band that holds F at every edge at once. draws (r, m): of the noise of counts, in the strategy's units."""
+        """The margin of error of a band for F at every edge at once. draws (r, m): of the noise of counts, in the strategy's units."""
         if self.below_noise:
             return inf
         f = self.distribution

@@ -1,14 +1,16 @@
-"""Quantiles as they are read, and all else that the same release says: distribution function, histogram, letter values, pictures."""
+"""Results of a release of quantiles: quantiles, distribution function, histogram, letter values and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, inf
+from math import ceil, inf, log10
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide._helpers import clean, later
@@ -25,7 +27,8 @@ from confide.results.pages.content import (
     Column,
     Flag,
     check_alpha,
-    level_heads,
+    folded,
+    level_words,
     thousands,
 )
 
@@ -43,17 +46,20 @@ _DECLARED_BOUND = Flag(
 
 _INTERVALS_FOR = {
     "population": "the population that the records are a sample of: sampling and privacy noise, any distribution, in whole bins",
-    "dataset": "these very records: privacy noise alone, in whole bins",
+    "dataset": "exactly these records: privacy noise alone, in whole bins",
 }
 _FLAGS = {
     "count_below_noise": "the number of records is below three standard deviations of its privacy noise",
-    "whole_range": "the noise leaves every value within the bounds possible",
+    "whole_range": "privacy noise allows every value within the bounds",
     str(_DECLARED_BOUND): _DECLARED_BOUND.words,
     DOMINATES: DOMINATED,
 }
-_DRAWINGS = ("box", "cdf", "density")
-_COLOURS = ("#1f4e79", "#d1772e", "#4c8c4a", "#8a5a9c", "#7f7f7f", "#b23a48")
-_BOX = (0.05, 0.25, 0.5, 0.75, 0.95)
+_STYLES = ("-", "--", "-.", ":")
+_QUARTILES = (0.25, 0.5, 0.75)
+# Groups that a histogram shows, and classes whose edges are all named.
+_PANELS, _TICKED = 8, 8
+# About so many classes of a histogram when none are asked for.
+_CLASSES = 12
 # Ends that a reason names; of more it says how many.
 _BOUNDS_NAMED = 4
 # Bins of a histogram when nobody says how many.
@@ -62,20 +68,28 @@ _SHOWN_BINS = 32
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class QuantileTable(BaseResult):
-    """Quantiles of each group, and everything else that the same release says of its distribution.
+    """Table of quantiles by group, with the distribution from the same release.
 
-    groups: all records first; q: the quantiles in the table; inference: "population" or "dataset"; drawing: the picture that `plot` and
-    `report` show, "box", "cdf" or "density".
+    Parameters
+    ----------
+    groups : tuple of QuantileGroup
+        All records first, then each group.
+    q : tuple of float
+        Quantiles in the table.
+    inference : {"population", "dataset"}
+        What the intervals are about.
+    laid : bool, default False
+        Whether a first round laid the bins where the records are.
     """
 
     groups: tuple[QuantileGroup, ...]
     q: tuple[float, ...]
     inference: str  # type: ignore[misc]  # of the class in families of one target
-    drawing: str = "box"
     laid: bool = False
 
     family: ClassVar[str] = "quantiles"
     rows_are: ClassVar[str] = "quantile"
+    pictures: ClassVar[tuple[str, ...]] = ("box", "cdf", "histogram")
 
     @classmethod
     def read(
@@ -98,9 +112,9 @@ class QuantileTable(BaseResult):
         status, reason = "valid", ""
         few = "in every group; ask for fewer groups or a larger budget"
         if all(open_ for _, open_ in rows):
-            status, reason = "no_information", f"the noise leaves every value within the bounds possible {few}"
+            status, reason = "no_information", f"privacy noise allows every value within the bounds {few}"
         elif all(low or open_ for low, open_ in rows):
-            status, reason = "imprecise", f"the number of records does not stand above its noise {few}"
+            status, reason = "imprecise", f"the number of records does not exceed its noise {few}"
         elif bound:
             status, reason = (
                 "partial",
@@ -130,12 +144,12 @@ class QuantileTable(BaseResult):
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """estimate, ci_low, ci_high, flag; one row for each quantile of each group."""
         found = [group.quantiles(np.array(self.q), alpha) for group in self.groups]
-        (low, high), marks = level_heads(alpha), self._marks(found)
+        marks = self._marks(found)
         return (
             Column("term", self.names, "name", head=self.rows_are),
             Column("estimate", np.concatenate([one.estimates for one in found])),
-            Column("ci_low", np.concatenate([one.low for one in found]), "interval", head=low),
-            Column("ci_high", np.concatenate([one.high for one in found]), "interval", head=high),
+            Column("ci_low", np.concatenate([one.low for one in found]), "interval"),
+            Column("ci_high", np.concatenate([one.high for one in found]), "interval"),
             Column("flags", marks, "text", printed=any(marks)),
         )
 
@@ -158,7 +172,7 @@ class QuantileTable(BaseResult):
         """What is covered, and how many records there are."""
         whole = self.groups[0]
         how = "laid where the records are" if self.laid else "public"
-        size = f"{whole.size:,.0f} (noise sd {whole.size_sd:,.3g})"
+        size = f"{whole.size:,.0f} (SD of the noise {whole.size_sd:,.3g})"
         return (
             ("Intervals for", self.inference),
             ("Rows counted" if self.kept else "n", size),
@@ -186,23 +200,84 @@ class QuantileTable(BaseResult):
         return pd.Series(values if self.status in ANSWERED else np.full_like(values, np.nan), index=list(self.names))
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Intervals at level 1 - alpha, columns 0 (low) and 1 (high), one row for each name."""
+        """Intervals at level 1 - alpha.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            One minus the level.
+
+        Returns
+        -------
+        DataFrame
+            Columns 0 (low) and 1 (high), one row for each name.
+        """
         columns = self.columns(check_alpha(alpha))
         return pd.DataFrame({0: columns[2].values, 1: columns[3].values}, index=list(self.names))
 
     # further questions ------------------------------------------------------------------------------------------------
 
     def quantile(self, q: float | Sequence[float], alpha: float = 0.05) -> pd.DataFrame:
-        """Any quantiles of each group: estimate, ci_low, ci_high, flags. Reading them costs nothing."""
+        """Any quantiles of each group, at no further cost.
+
+        Parameters
+        ----------
+        q : float or sequence of float
+            Probabilities, strictly between 0 and 1.
+        alpha : float, default 0.05
+            One minus the level of the intervals.
+
+        Returns
+        -------
+        DataFrame
+            estimate, ci_low, ci_high and flags, one row for each quantile of each
+            group.
+
+        Raises
+        ------
+        PlanError
+            A probability is not between 0 and 1.
+        """
         return replace(self, q=checked_quantiles(q)).to_frame(alpha)
 
     def iqr(self, alpha: float = 0.05) -> pd.DataFrame:
-        """The distance between the quartiles of each group: estimate, ci_low, ci_high."""
+        """Distance between the quartiles of each group.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            One minus the level of the intervals.
+
+        Returns
+        -------
+        DataFrame
+            estimate, ci_low and ci_high, one row for each group.
+        """
         rows = [group.gap(0.25, 0.75, check_alpha(alpha)) for group in self.groups]
         return _frame(rows, [group.name or "all" for group in self.groups], ("estimate", "ci_low", "ci_high"))
 
     def diff(self, one: str, other: str, q: float | Sequence[float] = 0.5, alpha: float = 0.05) -> pd.DataFrame:
-        """Quantiles of one group less those of another, disjoint from it, such as diff("sex=F", "sex=M"): estimate, ci_low, ci_high (MOVER)."""
+        """Quantiles of one group minus those of another, with MOVER intervals.
+
+        Parameters
+        ----------
+        one, other : str
+            Groups without common records, such as ``"sex=F"`` and ``"sex=M"``.
+        q : float or sequence of float, default 0.5
+            Probabilities, strictly between 0 and 1.
+        alpha : float, default 0.05
+            One minus the level of the intervals.
+
+        Returns
+        -------
+        DataFrame
+            estimate, ci_low and ci_high, one row for each quantile.
+
+        Raises
+        ------
+        PlanError
+            A group does not exist, or the groups have records in common.
+        """
         qs = np.array(checked_quantiles(q))
         parts = [self.group(name).quantiles(qs, check_alpha(alpha)) for name in (one, other)]
         if one == other or "" in (self.group(one).name, self.group(other).name):
@@ -214,9 +289,20 @@ class QuantileTable(BaseResult):
         return _frame(np.stack(found, axis=1), [f"{value:g}" for value in qs], ("estimate", "ci_low", "ci_high"))
 
     def letter_values(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Tukey's letter values of each group: M the median, F the quartiles, E the eighths, as far out as there are records.
+        """Tukey's letter values of each group.
 
-        Columns: lower and upper quantile, each with the ends of its interval.
+        Letters are M for the median, F for the quartiles, E for the eighths, and so
+        on, while there are enough records beyond them.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            One minus the level of the intervals.
+
+        Returns
+        -------
+        DataFrame
+            Lower and upper quantile, each with the ends of its interval.
         """
         rows, names = [], []
         for group in self.groups:
@@ -228,10 +314,26 @@ class QuantileTable(BaseResult):
         return _frame(rows, names, heads)
 
     def cdf(self, alpha: float = 0.05, group: str | None = None) -> pd.DataFrame:
-        """The distribution function of a group, all records when left out, at the upper edge of each bin.
+        """Distribution function of a group, at the upper edge of each bin.
 
-        Columns: x; estimate, F(x); std_err; ci_low, ci_high: at each point; band_low, band_high: at all points at once, and between them: F
-        lies between band_low of the edge below and band_high of the edge above.
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            One minus the level of the intervals and of the band.
+        group : str, optional
+            Name of a group, such as ``"sex=F"``. By default all records.
+
+        Returns
+        -------
+        DataFrame
+            x; estimate, which is F(x); std_err; ci_low and ci_high at each point;
+            band_low and band_high at all points at once. Between points, F lies
+            between band_low of the edge below and band_high of the edge above.
+
+        Raises
+        ------
+        PlanError
+            The group does not exist.
         """
         own = self.group(group)
         se, low, high = own.pointwise(check_alpha(alpha))
@@ -242,31 +344,69 @@ class QuantileTable(BaseResult):
         columns = {"x": own.bins.highs, "estimate": f, "std_err": se, "ci_low": low, "ci_high": high}
         return pd.DataFrame({**columns, "band_low": below, "band_high": above})
 
-    def histogram(self, bins: int = _SHOWN_BINS, group: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
-        """Numbers of records between edges, neighbouring bins taken together to at most so many: left, right, count, ci_low, ci_high, density.
+    def histogram(
+        self,
+        bins: int = _SHOWN_BINS,
+        group: str | None = None,
+        alpha: float = 0.05,
+        *,
+        edges: Sequence[float] | None = None,
+    ) -> pd.DataFrame:
+        """Numbers of records by class, with pointwise intervals.
 
-        density: the share of the group's records in the bin over its width. Pointwise intervals of counts.
+        Parameters
+        ----------
+        bins : int, default 32
+            Most classes to show. Neighboring bins of the release are taken together.
+        group : str, optional
+            Name of a group, such as ``"sex=F"``. All records when left out.
+        alpha : float, default 0.05
+            1 - alpha is the level of the intervals.
+        edges : sequence of float, optional
+            Edges of the classes instead of `bins`, in ascending order. Each is moved
+            to the nearest edge of the released bins.
+
+        Returns
+        -------
+        DataFrame
+            left, right, count, ci_low, ci_high and density: the share of the group's
+            records in the class over its width.
+
+        Raises
+        ------
+        PlanError
+            For an unknown group, and for edges that are not ascending or closer
+            together than the bins.
         """
         own = self.group(group)
         if not isinstance(bins, int) or bins < 1:
             raise PlanError(f"bins must be a whole number, at least 1, got {bins!r}; write histogram(bins=32)")
         at = np.unique(np.linspace(0, own.bins.size, min(bins, own.bins.size) + 1).astype(np.int64))
+        at = at if edges is None else self._positions(edges)
         counts, low, high = own.between(at, check_alpha(alpha))
-        edges = np.array(own.bins.edges)[at]
-        density = np.maximum(counts, 0.0) / max(own.size, 1.0) / np.diff(edges)
-        return pd.DataFrame(
-            {
-                "left": edges[:-1],
-                "right": edges[1:],
-                "count": counts,
-                "ci_low": low,
-                "ci_high": high,
-                "density": density,
-            }
-        )
+        edge = np.array(own.bins.edges)[at]
+        density = np.maximum(counts, 0.0) / max(own.size, 1.0) / np.diff(edge)
+        columns = {"left": edge[:-1], "right": edge[1:], "count": counts, "ci_low": low, "ci_high": high}
+        return pd.DataFrame({**columns, "density": density})
 
     def group(self, name: str | None = None) -> QuantileGroup:
-        """One group by its name, such as "sex=F"; all records when left out. `PlanError` for one that is not there."""
+        """One group by its name.
+
+        Parameters
+        ----------
+        name : str, optional
+            Name of a group, such as ``"sex=F"``. By default all records.
+
+        Returns
+        -------
+        QuantileGroup
+            Counts of its bins, and what can be read of them.
+
+        Raises
+        ------
+        PlanError
+            The group does not exist.
+        """
         if name is None:
             return self.groups[0]
         for own in self.groups:
@@ -288,35 +428,145 @@ class QuantileTable(BaseResult):
 
     # pictures ---------------------------------------------------------------------------------------------------------
 
-    def plot(  # type: ignore[override]
-        self, kind: str | None = None, ax: Axes | None = None, *, alpha: float | None = None
+    def plot(
+        self,
+        alpha: float | None = None,
+        ax: Axes | None = None,
+        *,
+        names: str | Sequence[str] | None = None,
+        kind: str | None = None,
+        title: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        edges: Sequence[float] | None = None,
     ) -> Axes:
-        """A picture; returns the Axes. kind: "box" (quartiles, whiskers at 5 % and 95 %), "cdf" (steps with the band), "density"."""
-        from confide.results.pages.plots import drawn
+        """Draw the distribution of each group with its intervals.
 
-        if kind is not None and kind not in _DRAWINGS:
-            raise PlanError(f"kind must be one of {', '.join(_DRAWINGS)}, got {kind!r}; write plot('box')")
-        own = self if kind is None else replace(self, drawing=kind)
-        return drawn(own, self._alpha(alpha), ax, None)
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            1 - alpha is the level of the intervals.
+        ax : matplotlib Axes, optional
+            Axes to draw on. A new figure is made when left out.
+        names : str or sequence of str, optional
+            Quantiles to draw as a forest plot, such as ``"0.5"``.
+        kind : {"box", "cdf", "histogram"}, default "box"
+            Quartiles and median of each group, distribution functions, or shares
+            of records by class.
+        title : str, optional
+            Title instead of the result's own.
+        labels : mapping of str to str, optional
+            Words instead of names on axes and in legends, such as
+            ``{"income": "Income (dollars)"}``.
+        edges : sequence of float, optional
+            Edges of the classes of the histogram, in ascending order. Each is moved
+            to the nearest edge of the released bins.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes, whose ``figure`` is the picture.
+
+        Raises
+        ------
+        PlanError
+            For a kind, row or label that is not there, and for edges that are not
+            ascending or closer together than the bins.
+        """
+        if edges is not None:
+            kind = kind or "histogram"
+            if kind != "histogram":
+                raise PlanError(
+                    f"edges are of a histogram, got kind={kind!r}; write plot(kind='histogram', edges=edges)"
+                )
+            self._positions(edges)
+            edges = tuple(map(float, edges))
+        own = self.looking(kind=kind, edges=edges)
+        return super(QuantileTable, own).plot(alpha, ax, names=names, title=title, labels=labels)
+
+    @property
+    def drawn_as(self) -> str:
+        """The kind of the picture."""
+        return self.look.kind or self.pictures[0]
+
+    @property
+    def drawn_groups(self) -> tuple[QuantileGroup, ...]:
+        """All records alone where there is no other group; all records are a separate box, and have no curve where groups have."""
+        return self.groups if self.drawn_as == "box" else self.groups[1:] or self.groups
+
+    def _positions(self, edges: Sequence[float]) -> NDArray[np.int64]:
+        """The nearest edges of the bins. `PlanError` where they are not ascending or closer together than the bins."""
+        known = np.array(self.groups[0].bins.edges, dtype=np.float64)
+        given = np.array([float(edge) for edge in edges], dtype=np.float64)
+        if len(given) < 2 or not (np.diff(given) > 0).all():
+            raise PlanError(
+                f"edges must be two numbers or more in ascending order, got {list(edges)!r}; write edges=[0, 50, 100]"
+            )
+        at = np.abs(known[None, :] - given[:, None]).argmin(axis=1)
+        if (np.diff(at) == 0).any():
+            first = int(np.flatnonzero(np.diff(at) == 0)[0])
+            raise PlanError(
+                f"the edges {given[first]:g} and {given[first + 1]:g} lie in one of the released bins, whose edges near them are "
+                f"{', '.join(f'{edge:g}' for edge in known[max(at[first] - 1, 0) : at[first] + 2])}; give edges further apart"
+            )
+        return np.asarray(at, dtype=np.int64)
 
     def draw(self, ax: Axes, alpha: float) -> None:
-        """The picture that `drawing` names."""
-        {"box": _box, "cdf": _cdf, "density": _density}[self.drawing](self, ax, alpha)
+        """The picture that is asked for."""
+        {"box": _box, "cdf": _cdf, "histogram": _histogram}[self.drawn_as](self, ax, alpha)
 
     def picture(self, alpha: float) -> str:
         """How to read the picture."""
-        level = f"{1 - alpha:.0%}"
-        return {
-            "box": f"Boxes reach from quartile to quartile, the line in them is the median, whiskers end at the 5 % and the 95 % quantile; "
-            f"beside each, a thin line is its {level} interval.",
-            "cdf": f"The share of records up to each value, with a band that holds the whole curve at {level}.",
-            "density": f"The share of records in each bin over its width, with its {level} interval.",
-        }[self.drawing]
+        from confide.results.pages.plots import about
+
+        level = f"{level_words(alpha)} confidence interval"
+        if self.drawn_as == "box":
+            return (
+                f"Boxes: estimated first quartile, median and third quartile. Thin lines below: their {level}s{about(self)}. No single "
+                "record is shown; there are no outliers to see."
+            )
+        if self.drawn_as == "cdf":
+            return f"Lines: estimated shares of records up to each value. Bands: they hold the whole line with {level_words(alpha)}."
+        found = self.histogram(edges=self.drawn_edges, alpha=alpha)
+        said = f"Bars: estimated shares of records by class. Whiskers: {level}s{about(self)}."
+        said += " Hatched: includes values clipped to the bounds."
+        used = [*found["left"], found["right"].iloc[-1]]
+        if self.look.edges and not np.allclose(used, self.look.edges, rtol=1e-9, atol=0.0):
+            said += f" The released bins have the edges {', '.join(map(_rounded, used))}."
+        return f"{said} The first {_PANELS} groups are drawn." if len(self.drawn_groups) > _PANELS else said
+
+    @property
+    def picture_title(self) -> str:
+        """What is drawn, of what, by what."""
+        by = ", ".join(dict.fromkeys(re.findall(r"(?:^|, )([^=,]+)=", self.groups[1].name))) if self.groups[1:] else ""
+        what = {
+            "box": "quartiles",
+            "cdf": "share of records up to each value",
+            "histogram": "share of records by class",
+        }
+        return f"{self.response[:1].upper()}{self.response[1:]}{f' by {by}' if by else ''}: {what[self.drawn_as]}"
+
+    @property
+    def drawn_edges(self) -> tuple[float, ...]:
+        """Edges of the classes of the histogram: those asked for, else round ones among most records, and the bounds."""
+        if self.look.edges:
+            return self.look.edges
+        from matplotlib.ticker import MaxNLocator  # here, because it is slow to load
+
+        low, high = self.groups[0].quantiles(np.array([0.01, 0.99]), 0.05).estimates
+        known = np.array(self.groups[0].bins.edges, dtype=np.float64)
+        ticks = MaxNLocator(_CLASSES).tick_values(float(low), float(high))
+        at = {int(np.abs(known - tick).argmin()) for tick in ticks if known[0] < tick < known[-1]}
+        return tuple(float(known[k]) for k in sorted({0, *at, len(known) - 1}))
 
     @property
     def picture_size(self) -> tuple[float, float]:
-        """Wide enough, and a box high for each group."""
-        return (6.4, 1.6 + 0.5 * len(self.groups)) if self.drawing == "box" else (6.4, 4.4)
+        """High enough for a box or a panel of each group."""
+        many = min(len(self.drawn_groups), _PANELS)
+        return 6.4, {
+            "box": 1.5 + 0.5 * len(self.groups),
+            "cdf": 4.4,
+            "histogram": 1.8 + 1.6 * many + 1.0 * (many == 1),
+        }[self.drawn_as]
 
 
 def _name(group: QuantileGroup, q: float) -> str:
@@ -342,25 +592,39 @@ def checked_quantiles(q: Any) -> tuple[float, ...]:
 
 
 def _label(ax: Axes, result: QuantileTable) -> None:
-    ax.set_xlabel(clean(result.response), **LITERAL)
+    ax.set_xlabel(folded(result.response, 60), **LITERAL)
     thousands(ax.xaxis)
 
 
+def _said(group: QuantileGroup) -> str:
+    """A group's name for a picture: "sex: male"."""
+    return re.sub(r"(^|, )([^=,]+)=", r"\1\2: ", clean(group.name))
+
+
 def _box(result: QuantileTable, ax: Axes, alpha: float) -> None:
-    """One box for each group: quartiles and median, whiskers at 5 % and 95 %, thin lines for the intervals of the three."""
+    """One box for each group from first to third quartile, a line at the median, and below it the interval of each of the three."""
+    from confide.results.pages.plots import COLORS, INK, whiskers
+
     places = np.arange(len(result.groups))[::-1]
+    single = len(result.groups) == 1
     for place, group in zip(places, result.groups, strict=True):
-        found = group.quantiles(np.array(_BOX), alpha)
-        least, first, median, third, most = found.estimates
-        ax.hlines(place, least, first, color=_COLOURS[0])
-        ax.hlines(place, third, most, color=_COLOURS[0])
-        ax.vlines([least, most], place - 0.1, place + 0.1, color=_COLOURS[0])
-        ax.fill_between([first, third], place - 0.25, place + 0.25, color=_COLOURS[0], alpha=0.25, linewidth=0)
-        ax.vlines(median, place - 0.25, place + 0.25, color=_COLOURS[0], linewidth=2)
-        for k, height in ((1, 0.33), (2, 0.38), (3, 0.33)):
-            ax.hlines(place - height, found.low[k], found.high[k], color=_COLOURS[1], linewidth=2)
-    ax.set_yticks(places, [clean(group.name or "all records") for group in result.groups], **LITERAL)
-    ax.set_ylim(-0.7, len(result.groups) - 0.3)
+        found = group.quantiles(np.array(_QUARTILES), alpha)
+        first, median, third = found.estimates
+        ax.fill_between(
+            [first, third], place - 0.12, place + 0.3, facecolor=COLORS[0], alpha=0.35, edgecolor=INK, linewidth=0.9
+        )
+        ax.vlines(median, place - 0.12, place + 0.3, color=INK, linewidth=2.2)
+        # the median's has a place of its own: they overlap where quartiles are close
+        at = np.array([place - 0.22, place - 0.34, place - 0.22])
+        whiskers(ax, at, found.estimates, found.low, found.high, flat=True, size=2.5)
+        ax.scatter(found.estimates, at, s=9, color=INK, zorder=5)
+    names = [folded(_said(group) or "all records") for group in result.groups]
+    ax.set_yticks(places, [""] if single else names, **LITERAL)
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylim(-0.6, len(result.groups) - 0.5)
+    low, high = ax.get_xlim()
+    edges = result.groups[0].bins.edges
+    ax.set_xlim(max(low, float(edges[0])), min(high, float(edges[-1])))
     _label(ax, result)
 
 
@@ -386,37 +650,73 @@ def _open_ends(rows: Iterable[tuple[str, QuantileGroup, float, Sequence[bool]]],
 
 
 def _cdf(result: QuantileTable, ax: Axes, alpha: float) -> None:
-    """Steps with a band for each group; all records alone where there is no other group."""
-    groups = result.groups[1:] or result.groups
-    for colour, group in zip(_COLOURS * len(groups), groups, strict=False):
+    """Steps with a band for each group."""
+    from confide.results.pages.plots import LINE_COLORS
+
+    for place, group in enumerate(result.drawn_groups):
+        color, style = LINE_COLORS[place % len(LINE_COLORS)], _STYLES[place % len(_STYLES)]
         frame = result.cdf(alpha, group.name or None)
         x = np.concatenate([[group.bins.edges[0]], frame["x"]])
         steps = {name: np.concatenate([[0.0], frame[name]]) for name in ("estimate", "band_low", "band_high")}
-        ax.plot(x, steps["estimate"], color=colour, drawstyle="steps-post", label=clean(group.name) or None)
+        label = _said(group) or None
+        ax.plot(x, steps["estimate"], color=color, linestyle=style, linewidth=1.8, drawstyle="steps-post", label=label)
         # between edges the function is above the one below and beneath the one above
         above = np.append(steps["band_high"][1:], 1.0)
-        ax.fill_between(x, steps["band_low"], above, step="post", color=colour, alpha=0.15, linewidth=0)
+        ax.fill_between(x, steps["band_low"], above, step="post", color=color, alpha=0.2, linewidth=0)
     ax.set_ylim(0.0, 1.02)
-    ax.set_ylabel("share of records up to this value")
+    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.6g}")
+    ax.set_ylabel("share of records up to this value (%)")
     _label(ax, result)
 
 
-def _density(result: QuantileTable, ax: Axes, alpha: float) -> None:
-    """A histogram for each group, with the interval of each bin; all records alone where there is no other group."""
-    groups = result.groups[1:] or result.groups
-    for colour, group in zip(_COLOURS * len(groups), groups, strict=False):
-        frame = result.histogram(group=group.name or None, alpha=alpha)
-        edges, size = np.append(frame["left"], frame["right"].iloc[-1]), max(group.size, 1.0)
-        ax.stairs(frame["density"], edges, color=colour, label=clean(group.name) or None)
-        middle, width = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
-        ax.vlines(
-            middle,
-            frame["ci_low"] / size / width,
-            frame["ci_high"] / size / width,
-            color=colour,
-            alpha=0.5,
-            linewidth=1,
-        )
-    ax.set_ylim(bottom=0.0)
-    ax.set_ylabel("share of records, for one unit")
-    _label(ax, result)
+def _histogram(result: QuantileTable, ax: Axes, alpha: float) -> None:
+    """A panel for each group: bars that touch, with the interval of each class; classes at a bound are hatched."""
+    from confide.results.pages.plots import COLORS, HATCH, INK, pale, panels, whiskers
+
+    groups = result.drawn_groups[:_PANELS]
+    every = panels(ax, [1.1] * len(groups), 0.55)
+    tops = []
+    for panel, group in zip(every, groups, strict=True):
+        frame = result.histogram(edges=result.drawn_edges, group=group.name or None, alpha=alpha)
+        left, right = frame["left"].to_numpy(), frame["right"].to_numpy()
+        width, bins = right - left, group.bins.edges
+        even = np.allclose(width, width[0], rtol=1e-6)
+        # of unequal classes areas are shares: per a round part of the axis, near the usual width
+        unit = float(width[0]) if even else 10.0 ** round(log10(float(np.median(width))))
+        part = unit / width / max(group.size, 1.0)
+        heights, low, high = (frame[name].to_numpy() * part for name in ("count", "ci_low", "ci_high"))
+        heights = np.maximum(heights, 0.0)
+        bound = (left <= bins[0]) | (right >= bins[-1])
+        for own, hatch in ((~bound, ""), (bound, HATCH)):
+            color = pale(COLORS[5]) if hatch else COLORS[5]
+            panel.bar(
+                left[own],
+                heights[own],
+                width[own],
+                align="edge",
+                linewidth=0.8,
+                facecolor=color,
+                edgecolor=INK,
+                hatch=hatch,
+            )
+        whiskers(panel, (left + right) / 2, heights, np.maximum(low, 0.0), high, size=min(3.0, 60 / len(left)))
+        panel.set_xlim(float(left[0]), float(right[-1]))
+        panel.set_title(folded(_said(group), 60), loc="left", fontsize="small", **LITERAL)
+        tops.append(float(np.nanmax(np.concatenate([heights, high]))))
+        if len(left) <= _TICKED:
+            panel.set_xticks([*left, right[-1]])
+            panel.xaxis.set_major_formatter(lambda value, _: _rounded(value))
+        else:
+            thousands(panel.xaxis)
+        panel.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.6g}")
+        panel.locator_params(axis="y", nbins=4 if len(groups) > 1 else 6)
+    for panel in every:
+        panel.set_ylim(0.0, 1.05 * max(tops))
+    words = "share of records (%)" if even else f"share of records (%)\nper {unit:,g}"
+    every[len(every) // 2].set_ylabel(words)
+    every[-1].set_xlabel(folded(result.response, 60), **LITERAL)
+
+
+def _rounded(value: float) -> str:
+    """An edge in four figures, with separators."""
+    return f"{float(f'{value:.4g}'):,.12g}"

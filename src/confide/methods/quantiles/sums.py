@@ -1,11 +1,11 @@
-"""Noisy trees of counts: numbers of records of bins, and of ever larger nodes of neighbouring bins, for pure epsilon.
+"""Noisy trees of counts: numbers of records of bins, and of ever larger nodes of neighboring bins, for pure DP.
 
-A record lies in one fine bin of its column, so in one of m bins that are whole runs of fine ones, and in one node of each of h levels
+A record lies in one fine bin of its column, so in one of m bins that are whole runs of fine ones. It lies in one node of each of h levels
 above and including the bins. Released are numbers of records of all nodes.
 
 Sensitivity: one record more or fewer moves one node of each level by 1, h in l1; one replaced moves two by 1 in each, 2 h. Both hold
 wherever the bins start, and so for starts that follow from noisy numbers: epsilons of adaptive rounds add up (Dwork, Rothblum, Vadhan
-2010). Least squares makes counts of the bins that add up (Hay, Rastogi, Miklau, Suciu 2010): "up to x" is the sum of a few nodes of each
+2010). Least squares makes counts of the bins that add up (Hay, Rastogi, Miklau, Suciu 2010). "Up to x" is the sum of a few nodes of each
 level, where bins alone would add up hundreds.
 """
 
@@ -30,7 +30,7 @@ from confide.sums.distributions.cumulative import Strategy
 
 @dataclass(frozen=True)
 class FinePlace(OfColumn, CellNumber):
-    """One record as its fine bin, counted from 1; 0 for one that is left out."""
+    """One record as its fine bin, counted from 1; 0 for one that is excluded."""
 
     fine: Fine
 

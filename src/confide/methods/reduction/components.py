@@ -1,23 +1,23 @@
 """Principal components of bounded columns: directions, explained variances with intervals, and correlations, from one release.
 
-Guarantee: mu-GDP, add-remove or substitute, two statistics. Nine tenths of mu^2: the noisy Gram matrix of joint moments, sensitivity 1 +
-p in the Frobenius norm (`methods.reduction.sums`), exact Gaussian noise (Analyze Gauss with the exact curve in place of sqrt(2
-log(1.25/delta)), and half the variance off the diagonal). One tenth: at the noisy components, sums of squared influences on each
-eigenvalue, each cut at a public cap (`InfluenceRows`, k numbers in [0, 1] for a record).
+Guarantee: mu-GDP, add/remove or substitution, two statistics. Nine tenths of squared mu pay for the noisy Gram matrix of joint moments,
+with sensitivity 1 + p in the Frobenius norm (`methods.reduction.sums`) and exact Gaussian noise. That is Analyze Gauss with the exact
+curve instead of sqrt(2 log(1.25/delta)), and half the variance off the diagonal. One tenth pays, at the noisy components, for sums of
+squared influences on each eigenvalue, each clipped at a public cap (`InfluenceRows`, k numbers in [0, 1] for a record).
 
 Components are eigenvectors of the noisy correlation matrix (scale="correlation") or of the covariance matrix in the units of the data.
 Explained variances are its eigenvalues less what noise adds to them at second order, sum over j of v_ij/(l_i - l_j), v_ij the noise
 variance of a_i'E a_j.
 
-Interval of an eigenvalue: all l within the normal quantile times the standard error that they would have; sampling variance in proportion
-to l^2, sum I^2/N^2 at the estimate, I its influence by record, plus one standard deviation of the noise of that sum; noise by the delta
-method. It covers the eigenvalue of the population's matrix where components are apart; where two are closer than noise and sampling can
-tell, the flag "eigenvalues_not_separated" says that their directions are not determined. Sources: Dwork, Talwar, Thakurta, Zhang 2014;
-Dong, Roth, Su 2022; influence of an eigenvalue: Critchley 1985.
+Interval of an eigenvalue: all l within the normal quantile times the standard error that they would have. Its sampling variance is in
+proportion to l^2: sum I^2/N^2 at the estimate, I its influence by record, plus one standard deviation of the noise of that sum. Its
+noise variance is by the delta method. The interval covers the eigenvalue of the population's matrix where components are apart. Where
+two are closer than noise and sampling can tell, the flag "eigenvalues_not_separated" states that their directions are not determined.
+Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022; influence of an eigenvalue: Critchley 1985.
 
 Eigenvalues and eigenvectors of noisy moments, with what a record and the noise move them by.
 
-Principal components as they are shown: explained variances, loadings, scores of public records, a scree plot.
+Principal components as they are shown: explained variances, loadings, scores of public rows, a scree plot.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from confide.methods.reduction.correlations import (
 )
 from confide.methods.reduction.sums import InfluenceRows, JointMomentRows, JointMoments
 from confide.results.base import BaseResult, marked, noise_share
-from confide.results.pages.content import Column, Flag, check_alpha, level_heads
+from confide.results.pages.content import Column, Flag, check_alpha, level_words
 from confide.schema import CodedFrame
 from confide.schema.formulas.design import has_columns
 from confide.sums.cells.moments import Measure, practice_places
@@ -63,7 +63,7 @@ _FEWEST, _NOISE = 30.0, 0.1
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """The k largest eigenvalues of a matrix of noisy moments, in standardised columns or in half-widths of the bounds.
+    """The k largest eigenvalues of a matrix of noisy moments, in standardized columns or in half-ranges of the bounds.
 
     values (p,), falling, as the noisy matrix has them; vectors (p, p), in columns; spread (p,): what a column is divided by.
     """
@@ -77,7 +77,7 @@ class Spectrum:
 
     @classmethod
     def of(cls, own: JointMoments, k: int, correlation: bool, weights: Array | None = None) -> Spectrum:
-        """weights (p,): half-widths of the bounds, by which columns of a covariance count; 1 when left out."""
+        """weights (p,): half-ranges of the bounds, by which columns of a covariance count; 1 when left out."""
         covariance = own.covariance
         if correlation:
             floor = np.maximum(np.diag(covariance), 1e-9)
@@ -101,7 +101,7 @@ class Spectrum:
 
     @cached_property
     def squares(self) -> Array:
-        """b_jk = l_j a_jk^2 for correlations, whose columns are standardised by the records themselves; 0 for covariances."""
+        """b_jk = l_j a_jk^2 for correlations, whose columns are standardized by the records themselves; 0 for covariances."""
         if not self.correlation:
             return np.zeros((self.k, self.own.p))
         return np.asarray(self.values[: self.k, None] * self.directions**2)
@@ -112,8 +112,10 @@ class Spectrum:
         return np.zeros(self.k) if self.correlation else self.values[: self.k].copy()
 
     def caps(self, noise: float) -> Array:
-        """Where squared influences are cut, (k,): far above their mean, and no further than where noise of this part of a cap, for
-        each, is a tenth of a normal distribution's sum."""
+        """Where squared influences are clipped, (k,): far above their mean, but only so far that the noise stays small.
+
+        The noise of this part of a cap, for each, is at most a tenth of a normal distribution's sum.
+        """
         usual = 2 * np.maximum(self.values[: self.k], _LEAST * self._mean) ** 2
         return np.asarray(usual * max(_FEWEST, _NOISE * self.own.size / noise))
 
@@ -153,7 +155,7 @@ class Spectrum:
         return np.maximum(found, _LEAST * self._mean)
 
     def close(self, errors: Array) -> NDArray[np.bool_]:
-        """Which components have a neighbour nearer than three standard errors of the difference, (k,)."""
+        """Which components have a neighbor nearer than three standard errors of the difference, (k,)."""
         below = np.abs(np.diff(self.values))
         out = np.zeros(self.k, dtype=bool)
         for j in range(self.k):
@@ -173,18 +175,43 @@ CLOSE = Flag(
     "eigenvalues_not_separated",
     "two eigenvalues are nearer to each other than noise and sampling can tell: the directions of these components are not determined",
 )
-_WEAK = "no eigenvalue stands above its noise; ask for a larger budget, more records, narrower bounds or fewer columns"
-_UNSURE = "some eigenvalues do not stand above their noise; their intervals are left out"
+_WEAK = "no eigenvalue is above its noise; ask for a larger budget, more records, narrower bounds or fewer columns"
+_UNSURE = "some eigenvalues are not above their noise and have no intervals"
 # An eigenvalue of which the standard error is a larger part is not shown with an interval.
 _LARGEST = 0.25
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Basis(BaseResult):
-    """Principal components. names (k,); estimates (k,): explained variances, errors: their standard errors, NaN where there is none; noise
-    (k,): the variance by noise; alone (k,): that by sampling alone; bias (k,): what it may be off by since columns were asked to be clear;
-    vectors (p, k), of length 1; centre, spread (p,): in the units of the data, what scores subtract and divide by; total: of all variances;
-    correlations: of all pairs, from the same release.
+    """Principal components: explained variances, loadings and scores.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the components.
+    estimates : array of float
+        Explained variances.
+    errors : array of float
+        Their standard errors, NaN where there is none.
+    noise : array of float
+        Variance of each by privacy noise.
+    alone : array of float
+        Variance of each by sampling alone.
+    bias : array of float
+        Bound on the bias from selecting columns whose spread is above the
+        noise.
+    vectors : array of float
+        Components as columns, of length 1, (columns, components).
+    centre : array of float
+        What scores subtract, in the units of the data.
+    spread : array of float
+        What scores divide by, in the units of the data.
+    total : float
+        Total of all variances.
+    columns_of : tuple of str
+        The columns.
+    correlations : CorrelationMatrix
+        Correlations of all pairs, from the same release.
     """
 
     names: tuple[str, ...]
@@ -212,7 +239,7 @@ class Basis(BaseResult):
     def read(
         cls, release: Release, own: Spectrum, measures: Sequence[Measure], sums: Array, sd: Array, *, scale: str
     ) -> Basis:
-        """From noisy moments, and sums of squared influences with the sd of their noise."""
+        """From noisy moments, and sums of squared influences with the SD of their noise."""
         half = np.array([measure.half for measure in measures])
         names = tuple(measure.name for measure in measures)
         values, size = own.corrected, own.own.size
@@ -248,7 +275,7 @@ class Basis(BaseResult):
             if status == "valid"
             else unclear(own.own, measures) or (_UNSURE if status == "partial" else _WEAK),
             facts=(
-                ("n", f"{own.own.gram[0, 0]:,.0f} (noise sd {sqrt(own.own.variance):,.3g})"),
+                ("n", f"{own.own.gram[0, 0]:,.0f} (noise SD {sqrt(own.own.variance):,.3g})"),
                 ("Matrix", scale),
             ),
         )
@@ -268,7 +295,21 @@ class Basis(BaseResult):
         return self.params / self.total
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """All l with (l - estimate)^2 <= z^2 (sampling variance (l/estimate)^2 + noise variance): columns 0 and 1."""
+        """Confidence intervals of the explained variances.
+
+        They hold all l with (l - estimate)^2 <= z^2 (sampling variance
+        (l/estimate)^2 + noise variance).
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            One minus the confidence level.
+
+        Returns
+        -------
+        DataFrame
+            Columns 0 (low) and 1 (high).
+        """
         low, high = self._ends(alpha, self.errors**2 - self.noise, self.noise, self.bias)
         return pd.DataFrame({0: low, 1: high}, index=list(self.names))
 
@@ -289,13 +330,35 @@ class Basis(BaseResult):
         return noise_share(high - low, alone[1] - alone[0])
 
     def loadings(self) -> pd.DataFrame:
-        """The components, (columns, k), of length 1 each; the largest entry of each is positive."""
+        """The components as columns.
+
+        Returns
+        -------
+        DataFrame
+            (columns, components), each of length 1 with a positive largest
+            entry.
+        """
         return pd.DataFrame(self.vectors, index=list(self.columns_of), columns=list(self.names))
 
     def transform(self, data: Any) -> pd.DataFrame:
-        """Scores of public records, (rows, k): a frame or a mapping with the columns, or an array in their order.
+        """Compute the scores of public rows.
 
-        Raises `NoResult` where the release gave no components, `PlanError` for other columns.
+        Parameters
+        ----------
+        data : DataFrame, mapping or array
+            Records with the columns, or an array in their order.
+
+        Returns
+        -------
+        DataFrame
+            Scores, (rows, components).
+
+        Raises
+        ------
+        NoResult
+            The release gave no components.
+        PlanError
+            The columns are others.
         """
         if self.status == "imprecise":
             raise NoResult(f"the release gave no components: {self.reason}")
@@ -316,14 +379,14 @@ class Basis(BaseResult):
         return rows
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """estimate, se, low, high, ratio, privacy_share."""
-        limits, (low, high) = self.conf_int(alpha), level_heads(alpha)
+        """estimate, std_err, ci_low, ci_high, variance_share, privacy_share."""
+        limits = self.conf_int(alpha)
         return (
             Column("term", self.names, "name"),
             Column("estimate", self.estimates, head="variance"),
             Column("std_err", self.errors, "std_err", head="std. err."),
-            Column("ci_low", limits[0].to_numpy(), "interval", head=low),
-            Column("ci_high", limits[1].to_numpy(), "interval", head=high),
+            Column("ci_low", limits[0].to_numpy(), "interval"),
+            Column("ci_high", limits[1].to_numpy(), "interval"),
             Column("variance_share", self.explained_variance_ratio.to_numpy(), "share", head="% of variance"),
             Column("privacy_share", self._share, "share", head="privacy share"),
         )
@@ -339,20 +402,23 @@ class Basis(BaseResult):
         }
 
     @property
-    def unit(self) -> str:
-        return ""
+    def axis(self) -> str:
+        return "explained variance"
 
     def draw(self, ax: Axes, alpha: float) -> None:
         """A scree plot with intervals."""
+        from confide.results.pages.plots import COLORS, whiskers
+
         limits, places = self.conf_int(alpha).to_numpy(), np.arange(1, len(self.names) + 1)
-        ax.plot(places, self.estimates, color="#1f4e79", marker="o")
-        ax.vlines(places, limits[:, 0], limits[:, 1], colors="#d1772e", linewidth=2)
+        ax.plot(places, self.estimates, color=COLORS[0], marker="o", zorder=6)
+        whiskers(ax, places, self.estimates, limits[:, 0], limits[:, 1])
+        ax.set_ylim(bottom=0.0)
         ax.set_xticks(places)
         ax.set_xlabel("component")
         ax.set_ylabel("explained variance")
 
     def picture(self, alpha: float) -> str:
-        return f"Explained variance by component, with {1 - alpha:.0%} intervals."
+        return f"Points: explained variance of each component. Whiskers: {level_words(alpha)} confidence intervals."
 
 
 SCALES = ("correlation", "covariance")
@@ -361,9 +427,33 @@ _INFLUENCE = Fraction(1, 10)
 
 @dataclass(frozen=True)
 class PCA(OfColumns):
-    """Principal components. columns: names or derived terms, a list or "a + b + c"; components: how many, all when left out; scale:
-    "correlation" (columns standardised) or "covariance" (in the units of the data); term_bounds: bounds of derived terms.
+    """Principal components, with explained variances and loadings.
 
+    Estimates the eigenvalues and eigenvectors of the population's correlation
+    or covariance matrix of the clipped columns.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Names of columns or derived terms, as a list or as ``"a + b + c"``.
+    components : int, optional
+        Number of components. By default all.
+    scale : {"correlation", "covariance"}, default "correlation"
+        Whether columns are standardized, or kept in the units of the data.
+
+    Notes
+    -----
+    Guarantee: Gaussian DP with parameter mu, add/remove or substitution. Nine
+    tenths of the budget pay for a Gram matrix of joint moments with sensitivity
+    1 + p in the Frobenius norm. One tenth pays for sums of squared influences,
+    each clipped at a public cap. The module docstring has the details.
+
+    References
+    ----------
+    Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022; Critchley 1985.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({name: cf.Numeric(0, 10) for name in ("x", "y", "z")})
     >>> data = cf.read(schema.sample(5_000, seed=1), schema)
@@ -380,7 +470,7 @@ class PCA(OfColumns):
     name: ClassVar[str] = "pca"
     source: ClassVar[str] = "Analyze Gauss (Dwork, Talwar, Thakurta, Zhang 2014) with exact Gaussian noise"
     intervals: ClassVar[str] = (
-        "explained variances of the population's columns moved into their bounds; sampling and privacy noise"
+        "explained variances of the population's columns clipped to their bounds; sampling and privacy noise"
     )
 
     def __post_init__(self) -> None:
@@ -446,7 +536,7 @@ class PCA(OfColumns):
         return Basis.read(release, own, about.measures, sums, sd, scale=self.scale)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The largest eigenvalues of practice records."""
+        """The largest eigenvalues of test data."""
         practice = CodedFrame.checked(frame)
         measures = measures_of(self.columns, practice.schema, self.term_bounds)
         places = practice_places(measures, practice)

@@ -1,19 +1,20 @@
 """The correlation matrix of several bounded columns, with intervals, from one release.
 
-Guarantee: mu-GDP, add-remove or substitute. A record gives (1, phi(u_1), ..., phi(u_p)), |phi| <= 1, and the release is the noisy Gram
-matrix of that, in exact integers (`methods.reduction.sums`): sensitivity 1 + p in the Frobenius norm (sqrt(2) times that under
-substitute), variance half as large off the diagonal; rounded Gaussian noise. Fourth moments, which intervals need, ride for free.
+Guarantee: mu-GDP, add/remove or substitution. A record gives (1, phi(u_1), ..., phi(u_p)), |phi| <= 1. The release is the noisy Gram
+matrix of that, in exact integers (`methods.reduction.sums`), with sensitivity 1 + p in the Frobenius norm (sqrt(2) times that under
+substitution). The variance is half as large off the diagonal, and the noise is rounded Gaussian. Fourth moments, which intervals need,
+cost nothing more.
 
-Interval: all r within the normal quantile times the standard error that they would have, (1 - r^2)^2 k/N and the variance by noise, which
-does not fall near 1; k >= 1 the influence variance from fourth moments over (1 - r^2)^2. It covers the correlation of the columns moved
-into their bounds. "imprecise" where a column's spread is below ten noise standard deviations, which a note of the plan says beforehand.
-Sources: Dwork, Talwar, Thakurta, Zhang 2014 with exact noise (Dong, Roth, Su 2022); influence variance: Devlin, Gnanadesikan,
-Kettenring 1975.
+Interval: all r within the normal quantile times the standard error that they would have. The variance is (1 - r^2)^2 k/N plus the
+variance by noise, which does not fall near 1; k >= 1 is the influence variance from fourth moments over (1 - r^2)^2. It covers the
+correlation of the columns clipped to their bounds. The status is "imprecise" where a column's spread is below ten SDs of the noise,
+which a note of the plan states beforehand. Sources: Dwork, Talwar, Thakurta, Zhang 2014 with exact noise (Dong, Roth, Su 2022);
+influence variance: Devlin, Gnanadesikan, Kettenring 1975.
 
-What a plan says of columns whose spread must stand above its noise, and a result of those whose spread does not.
+What a plan states of columns whose spread must be above the noise, and a result of columns whose spread is not.
 
-From public facts alone: declared bounds, the sds of noise, typical spreads where the schema states them. A column whose spread does not
-stand above its noise has no correlation and no component: better told before than after.
+From public facts alone: declared bounds, the SDs of noise, typical spreads where the schema states them. A column whose spread is not
+above the noise has no correlation and no component, and the plan states this before the release.
 
 A correlation matrix with its intervals, and its picture.
 
@@ -40,7 +41,7 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.reduction.sums import JointMomentRows, JointMoments, clear_from
 from confide.results.base import BaseResult, marked, noise_share
-from confide.results.pages.content import LITERAL, Column, check_alpha, level_heads, short
+from confide.results.pages.content import LITERAL, Column, check_alpha, folded, level_words
 from confide.schema import CodedFrame, Integer, Numeric, Schema
 from confide.schema.formulas.names import parted, quoted
 from confide.sums.cells.moments import Measure, practice_places
@@ -57,7 +58,7 @@ Needed = Callable[[float, float], float]
 
 def spread_words(measures: Sequence[Measure], schema: Any, needed: Needed, n: int | None) -> str:
     """From how many records on columns are answered; with n, from which standard deviation on, in the column's units."""
-    told = "a column is answered where its spread stands above the noise"
+    told = "a column is answered where its spread is above the noise"
     whole = Schema.of(schema)
     typical, others = dict[str, float](), list[Measure]()
     for measure in measures:
@@ -84,7 +85,7 @@ def spread_words(measures: Sequence[Measure], schema: Any, needed: Needed, n: in
 
 
 def _with(n: int, typical: Mapping[str, float], others: Sequence[Measure], needed: Needed) -> Iterator[str]:
-    """What is said of n records."""
+    """The sentences for n records."""
     unlikely = [name for name, count in typical.items() if count > n]
     middle, end = (_least(needed, n, end=end) for end in (False, True))
     if others and middle is None:
@@ -106,18 +107,18 @@ def _with(n: int, typical: Mapping[str, float], others: Sequence[Measure], neede
 
 
 def hidden_words(measures: Iterable[Measure]) -> str:
-    """The sentence on columns whose spread does not stand above its noise."""
+    """The sentence on columns whose spread is not above the privacy noise."""
     told = ", ".join(f"{one.name} ({_bounds(one)})" for one in measures)
-    return f"the spread of {told} does not stand above its noise: declare narrower bounds, where most values lie"
+    return f"the spread of {told} is not above its noise: declare narrower bounds, where most values lie"
 
 
 def _places(variance: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """(mean, variance) in the middle of the bounds and as near to one of them as can be."""
+    """(mean, variance) in the middle of the bounds and as close to one of them as possible."""
     return (0.0, variance), (sqrt(1 - variance), variance)
 
 
 def _least(needed: Needed, n: int, *, end: bool) -> float | None:
-    """The least variance that n records tell from noise; None where that of even values is too small."""
+    """The least variance that n records distinguish from noise; None where that of even values is too small."""
 
     def lacks(variance: float) -> float:
         return needed(*_places(variance)[end]) / n - 1
@@ -161,21 +162,34 @@ def pair_names(columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def unclear(own: JointMoments, measures: Sequence[Measure]) -> str:
-    """Why columns are left out, "" where none is."""
+    """Why columns are excluded, "" where none is."""
     hidden = [measure for measure, clear in zip(measures, own.clear, strict=True) if not clear]
     if not hidden:
         return ""
     rest = "ask for a larger budget, more records or fewer columns"
-    return (
-        f"{hidden_words(hidden)}, or {rest}" if own.counted else f"the records do not stand above their noise; {rest}"
-    )
+    return f"{hidden_words(hidden)}, or {rest}" if own.counted else f"the records are too few for the noise; {rest}"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CorrelationMatrix(BaseResult):
-    """Correlations of all pairs. columns_of (p,); names of the pairs; estimates (pairs,); sampling (pairs,): k, where (1 - r^2)^2 k is the
-    sampling variance; noise (pairs,): the variance by noise, which does not depend on r; bias (pairs,): what r may be off
-    by since its columns were asked to be clear."""
+    """Correlations of all pairs, with intervals.
+
+    Parameters
+    ----------
+    columns_of : tuple of str
+        The columns.
+    names : tuple of str
+        Names of the pairs.
+    estimates : array of float
+        Correlation of each pair.
+    sampling : array of float
+        k, where (1 - r^2)^2 k is the sampling variance.
+    noise : array of float
+        Variance by privacy noise, which does not depend on r.
+    bias : array of float
+        Bound on the bias from selecting columns whose spread is above the
+        noise.
+    """
 
     columns_of: tuple[str, ...]
     names: tuple[str, ...]
@@ -194,7 +208,7 @@ class CorrelationMatrix(BaseResult):
 
     @classmethod
     def read(cls, release: Release, own: JointMoments, measures: Sequence[Measure]) -> CorrelationMatrix:
-        """From noisy moments; pairs of a column that does not stand above the noise are left out."""
+        """From noisy moments. Pairs of a column whose spread is not above the noise are excluded."""
         columns, pairs = tuple(measure.name for measure in measures), list(combinations(range(own.p), 2))
         r, kappa, noise = (np.full(len(pairs), nan) for _ in range(3))
         for i, (k, l) in enumerate(pairs):  # noqa: E741
@@ -215,7 +229,7 @@ class CorrelationMatrix(BaseResult):
             bias=np.array([abs(x) * float(own.chosen[list(pair)].mean()) for x, pair in zip(r, pairs, strict=True)]),
             status=status,
             reason=unclear(own, measures),
-            facts=(("n", f"{own.gram[0, 0]:,.0f} (noise sd {sqrt(own.variance):,.3g})"),),
+            facts=(("n", f"{own.gram[0, 0]:,.0f} (noise SD {sqrt(own.variance):,.3g})"),),
         )
 
     @property
@@ -242,7 +256,21 @@ class CorrelationMatrix(BaseResult):
         return noise_share(high - low, alone[1] - alone[0])
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """All r that lie within z standard errors of the estimate, the standard error as it is at r: columns 0 and 1."""
+        """Confidence intervals of the correlations.
+
+        They hold all r that lie within z standard errors of the estimate, with
+        the standard error as it is at r.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            One minus the confidence level.
+
+        Returns
+        -------
+        DataFrame
+            Columns 0 (low) and 1 (high).
+        """
         low, high = self._ends(alpha, self.noise, self.bias)
         return pd.DataFrame({0: low, 1: high}, index=list(self.names))
 
@@ -260,7 +288,14 @@ class CorrelationMatrix(BaseResult):
         return ends[0], ends[1]
 
     def matrix(self) -> pd.DataFrame:
-        """The whole matrix, (p, p), 1 on the diagonal. Noise may leave it without being positive definite."""
+        """The whole matrix of correlations.
+
+        Returns
+        -------
+        DataFrame
+            (columns, columns), with 1 on the diagonal. Noise may leave it
+            without being positive definite.
+        """
         p = len(self.columns_of)
         whole = np.eye(p)
         whole[np.triu_indices(p, 1)] = self.estimates
@@ -269,16 +304,16 @@ class CorrelationMatrix(BaseResult):
         )
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """estimate, low, high, p, privacy_share."""
-        limits, (low, high) = self.conf_int(alpha), level_heads(alpha)
+        """estimate, p_value, ci_low, ci_high, privacy_share."""
+        limits = self.conf_int(alpha)
         with np.errstate(all="ignore"):
             z = self.estimates / np.sqrt(self.sampling + self.noise)
         return (
             Column("term", self.names, "name"),
             Column("estimate", self.estimates, head="r"),
-            Column("ci_low", limits[0].to_numpy(), "interval", head=low),
-            Column("ci_high", limits[1].to_numpy(), "interval", head=high),
             Column("p_value", 2 * special.ndtr(-np.abs(z)), "p", head="p"),
+            Column("ci_low", limits[0].to_numpy(), "interval"),
+            Column("ci_high", limits[1].to_numpy(), "interval"),
             Column("privacy_share", self._share, "share", head="privacy share"),
         )
 
@@ -286,8 +321,8 @@ class CorrelationMatrix(BaseResult):
         return {"columns": self.columns_of, "matrix": self.matrix().to_numpy()}
 
     @property
-    def unit(self) -> str:
-        return ""
+    def axis(self) -> str:
+        return "correlation"
 
     @property
     def picture_size(self) -> tuple[float, float]:
@@ -295,14 +330,14 @@ class CorrelationMatrix(BaseResult):
         return side + 1, side
 
     def draw(self, ax: Axes, alpha: float) -> None:
-        """A heat map; pairs whose interval holds 0 are pale in print: their number stands in brackets."""
+        """A heat map; pairs whose interval contains 0 are in brackets."""
         values, limits = self.matrix().to_numpy(), self.conf_int(alpha)
         picture = ax.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1)
         figure = ax.get_figure(root=True)
         if figure is not None:
             figure.colorbar(picture, ax=ax, label="correlation")
         p = len(self.columns_of)
-        names = [short(name) for name in self.columns_of]
+        names = [folded(name) for name in self.columns_of]
         ax.set_xticks(range(p), names, rotation=45, ha="right", **LITERAL)
         ax.set_yticks(range(p), names, **LITERAL)
         if p > _WRITTEN:
@@ -321,7 +356,9 @@ class CorrelationMatrix(BaseResult):
                 )
 
     def picture(self, alpha: float) -> str:
-        return f"Correlations by colour; in brackets where the {1 - alpha:.0%} interval holds 0."
+        return (
+            f"Color: the correlation. Numbers in parentheses: the {level_words(alpha)} confidence interval contains 0."
+        )
 
 
 _MOST_COLUMNS = 200
@@ -350,7 +387,7 @@ def measures_of(
 
 
 def joint_moments(rows: JointMomentRows, noisy: Noisy) -> JointMoments:
-    """What was released, in units of one record."""
+    """The released moments, in units of one record."""
     unit = float(rows.steps) ** 2
     return JointMoments(noisy.decode() / unit, noisy.variance / unit**2)
 
@@ -364,7 +401,13 @@ def expected(plan: Plan, rows: JointMomentRows, schema: Any, n: int | None) -> s
 
 
 class OfColumns(Method):
-    """Base of what is read from joint moments of `columns`, names or derived terms; term_bounds: bounds of derived terms."""
+    """Base of methods on joint moments of columns.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Names of columns or derived terms, as a list or as ``"a + b + c"``.
+    """
 
     columns: tuple[str, ...]
     term_bounds: Mapping[str, tuple[float, float]] | None
@@ -388,8 +431,29 @@ class OfColumns(Method):
 
 @dataclass(frozen=True)
 class Correlations(OfColumns):
-    """Pearson's correlations of all pairs. columns: names or derived terms, a list or "a + b + c"; term_bounds: bounds of derived terms.
+    """Pearson's correlations of all pairs of columns.
 
+    Estimates the population's correlations of the columns clipped to their
+    bounds.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Names of columns or derived terms, as a list or as ``"a + b + c"``.
+
+    Notes
+    -----
+    Guarantee: Gaussian DP with parameter mu, add/remove or substitution. The
+    release is a noisy Gram matrix of exact integers with sensitivity 1 + p in
+    the Frobenius norm (sqrt(2) times that under substitution) for p columns.
+
+    References
+    ----------
+    Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022; Devlin,
+    Gnanadesikan, Kettenring 1975.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({name: cf.Numeric(0, 10) for name in ("x", "y", "z")})
     >>> data = cf.read(schema.sample(5_000, seed=1), schema)
@@ -404,7 +468,7 @@ class Correlations(OfColumns):
     name: ClassVar[str] = "correlations"
     source: ClassVar[str] = "Analyze Gauss on joint moments to order four, exact Gaussian noise"
     intervals: ClassVar[str] = (
-        "correlations of the population's columns moved into their bounds; sampling and privacy noise"
+        "correlations of the population's columns clipped to their bounds; sampling and privacy noise"
     )
 
     def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
@@ -426,7 +490,7 @@ class Correlations(OfColumns):
         return CorrelationMatrix.read(release, own, about.measures)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The correlations of practice records."""
+        """The correlations of test data."""
         practice = CodedFrame.checked(frame)
         measures = measures_of(self.columns, practice.schema, self.term_bounds)
         found = np.atleast_2d(np.corrcoef(practice_places(measures, practice).T))

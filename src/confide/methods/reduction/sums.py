@@ -1,13 +1,13 @@
-"""All products of the first four moments of several columns, at the price of their first two; squared influences on eigenvalues.
+"""All products of the first four moments of several columns, at the cost of their first two; squared influences on eigenvalues.
 
 A record is m = (T, S phi(u_1), ..., S phi(u_p)), phi(u) = (u, 1 - u^2, u (1 - u^2), u^2 (1 - u^2)) of length at most 1
-(`cells.free_moments`), so that |m|^2 <= T^2 + p S^2 whether it gives u alone or all four. Its Gram matrix holds every product of moments
-of every pair: sensitivity T^2 + p S^2 in the Frobenius norm, sqrt(2) times that under substitute. T = S: sums are weighed like squares. A
-record with a missing value under "drop" is zeros.
+(`cells.free_moments`). So |m|^2 <= T^2 + p S^2 whether it gives u alone or all four. Its Gram matrix holds every product of moments of
+every pair: sensitivity T^2 + p S^2 in the Frobenius norm, sqrt(2) times that under substitution. T = S: sums are weighed like squares.
+A record with a missing value under "drop" is zeros.
 
-`InfluenceRows`: one record as min(I_j^2, c_j)/c_j for several components j, each in [0, 1], coded so that the row is no longer than 2^20:
-I_j = (a_j'(u - m))^2 - sum_k b_jk (u_k - m_k)^2 - r_j is what a record adds to an eigenvalue, from noisy m, a, b, r, c that are public by
-then.
+`InfluenceRows` has one record as min(I_j^2, c_j)/c_j for several components j, each in [0, 1], coded so that the row has length at most
+2^20. Here I_j = (a_j'(u - m))^2 - sum_k b_jk (u_k - m_k)^2 - r_j is what a record adds to an eigenvalue. The noisy m, a, b, r, c are
+public by then.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class JointMoments:
 
     @property
     def size(self) -> float:
-        """The noisy number of records, at least 1."""
+        """The estimated number of records, at least 1."""
         return max(float(self.gram[0, 0]), 1.0)
 
     def pair(self, k: int, l: int) -> PairSums:  # noqa: E741
@@ -114,7 +114,7 @@ class JointMoments:
 
     @cached_property
     def _variance_sd(self) -> Array:
-        """The noise sd of each variance, (p,)."""
+        """The SD of the noise of each variance, (p,)."""
         variances = 1 - self.gram[0, 2::4] / self.size - self.means**2
         return np.asarray(variance_sd(self.variance, self.size, self.means, variances))
 
@@ -130,8 +130,10 @@ class JointMoments:
 
     @cached_property
     def chosen(self) -> Array:
-        """What a variance may be too large by because it was asked to be clear, as a part of it, (p,): two noise sds at the threshold,
-        where only those pass that are too large, and nothing from four above it on."""
+        """By how much a variance may be too large because it was selected to be clear, as a part of it, (p,).
+
+        Two SDs of the noise at the threshold, where only those pass that are too large, and nothing from four above it on.
+        """
         variances = np.maximum(np.diag(self.covariance), 1e-12)
         part = np.clip(2 - (variances / self._variance_sd - _CLEAR) / 2, 0.0, 2.0)
         return np.asarray(part * self._variance_sd / variances)
@@ -151,7 +153,7 @@ class JointMoments:
 
 
 def variance_sd(noise: float, size: Any, means: Any, variances: Any) -> Any:
-    """The noise sd of a variance of u, 1 - s/n - m^2: by the noise of s, of the sum behind m, and of the count n.
+    """The SD of the noise of a variance of u, 1 - s/n - m^2: by the noise of s, of the sum behind m, and of the count n.
 
     noise: variance of the Gram matrix's noise on its diagonal, in units of one record; means, variances: of u. Broadcast.
 
@@ -163,7 +165,7 @@ def variance_sd(noise: float, size: Any, means: Any, variances: Any) -> Any:
 
 
 def clear_from(noise: float, means: Any, variances: Any) -> Any:
-    """How many records make a column clear all but surely: its variance two sds of its noise above the threshold. As `variance_sd`.
+    """How many records make a column clear all but surely: its variance two SDs of its noise above the threshold. As `variance_sd`.
 
     >>> round(float(clear_from(16.0, 0.0, 0.1)))
     549
@@ -175,8 +177,8 @@ def clear_from(noise: float, means: Any, variances: Any) -> Any:
 class InfluenceRows(OfMeasures, RecordMap):
     """Squared influences on eigenvalues, (components, rows), each a part of its cap.
 
-    means (p,), directions (k, p), squares (k, p), levels (k,), caps (k,): m, a, b, r, c of the head of this file, in u; zeros in a plan,
-    which does not know them yet; the bound holds for any.
+    In the terms of the module docstring, in u: means (p,) is m, directions (k, p) a, squares (k, p) b, levels (k,) r and caps (k,) c.
+    They are zeros in a plan, which does not know them yet; the bound holds for any.
     """
 
     components: int

@@ -45,13 +45,19 @@ _LEVEL = re.compile(r"\[T\.[^\]]*\]")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DesignEstimates(Estimates):
-    """Coefficients of intercept + sum of coefficient x term of `design`, read at rows of public data."""
+    """Coefficients of a model of `design`, read at rows of public data.
+
+    Parameters
+    ----------
+    design : ModelMatrix, optional
+        Columns that the formula makes of the schema.
+    """
 
     design: ModelMatrix | None = None
 
     #: What is fitted, in the title.
     model: ClassVar[str] = "Linear regression"
-    reading: ClassVar[str] = "population"
+    inference: ClassVar[str] = "population"
 
     @property
     def title(self) -> str:
@@ -61,10 +67,17 @@ class DesignEstimates(Estimates):
         cluster = None if self.design is None else self.design.schema.cluster
         return what + ("" if cluster is None else f", clusters {cluster.column}")
 
-    def _line(self, frame: Any, alpha: float) -> tuple[Vector, Vector, Vector]:
-        """The line at the rows of a public frame, its standard error, and the half-width of its interval at level 1 - alpha.
+    @property
+    def bounded(self) -> str:
+        if self.design is None:
+            return ""
+        response = self.design.response
+        return f"{self.response} to [{response.low:g}, {response.high:g}]"
 
-        NaN where a value is missing or, at status "partial", an unanswered coefficient counts in.
+    def _line(self, frame: Any, alpha: float) -> tuple[Vector, Vector, Vector]:
+        """The fit at the rows of a public frame, its standard error, and the margin of error of its interval at level 1 - alpha.
+
+        NaN where a value is missing or, at status "partial", where the row uses a coefficient that was not answered.
         """
         alpha, rows = check_alpha(alpha), self._rows(frame)
         line = simulated_null.weighted(rows, self.estimates)
@@ -78,19 +91,39 @@ class DesignEstimates(Estimates):
     def _rows(self, frame: Any) -> Vector:
         """The terms of the estimates' names at the rows of a public frame."""
         if self.design is None or self.status == "declined":
-            raise NoResult("the release holds no reply, so there is no line to predict from; ask for a new release")
+            raise NoResult(
+                "the method declined to answer, so the release has no coefficients to predict from; ask for a new release"
+            )
         if self.status in WITHOUT_NUMBERS:
-            raise NoResult(f"the release gave no line to predict from, its status is {self.status!r}: {self.reason}")
+            raise NoResult(
+                f"the release has no coefficients to predict from, its status is {self.status!r}: {self.reason}"
+            )
         matrix = self.design.matrix(frame)
         return matrix[:, [self.design.names.index(name) for name in self.names]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinearEstimates(DesignEstimates):
-    """Coefficients of a line in the units of the data, with predictions and R squared.
+    """Coefficients of a linear regression, with predictions and R squared.
 
-    `nobs` is the noisy weighted count of records, `rsquared` the share of the response's variance on the line (about zero
-    without an intercept), `rsquared_interval` its 95 % interval, NaN outside status "valid".
+    Parameters
+    ----------
+    nobs : float
+        Estimated number of records, weighted by leverage where records are.
+    rsquared : float
+        Share of the response's variance that the features explain. Without an
+        intercept it is about zero.
+    rsquared_interval : (float, float)
+        Its 95% interval; NaN outside status "valid".
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> fit = cf.linear_regression("y ~ x", data, privacy=cf.GDP(1.0), ledger=None)
+    >>> list(fit.names), isinstance(fit, cf.regression.LinearEstimates)
+    (['Intercept', 'x'], True)
     """
 
     nobs: float = nan
@@ -109,24 +142,56 @@ class LinearEstimates(DesignEstimates):
         return isnan(self.nobs)
 
     def more(self, alpha: float) -> dict[str, Any]:
-        """`Estimates.more` with the noisy count and R squared."""
+        """`Estimates.more` with the number of records and R squared."""
         low, high = self.rsquared_interval
         own = {"nobs_noisy": self.nobs, "rsquared": self.rsquared, "rsquared_low": low, "rsquared_high": high}
         return {**super().more(alpha), **own}
 
     def predict(self, frame: Any) -> pd.Series[float]:
-        """The line at the rows of a public frame (pandas, or a mapping of arrays), in the response's units.
+        """Predict the mean response at the rows of a public frame.
 
-        At status "imprecise" it is the line of the rough estimates; at "partial" a row that an unanswered coefficient counts in gives NaN.
-        Raises `NoResult` when the release holds no reply, or its status says that the estimates mean nothing ("not_identified").
+        Parameters
+        ----------
+        frame : DataFrame or mapping of arrays
+            Public rows with the columns of the formula.
+
+        Returns
+        -------
+        Series of float
+            Predictions in the response's units. At status "imprecise" they are
+            rough; at "partial" a row that uses a coefficient that was not
+            answered is NaN.
+
+        Raises
+        ------
+        NoResult
+            The method declined, or the status says that the estimates mean
+            nothing ("not_identified").
         """
         values = simulated_null.weighted(self._rows(frame), self.estimates)
         return pd.Series(values, name=self.response)
 
     def get_prediction(self, frame: Any, alpha: float = 0.05) -> pd.DataFrame:
-        """Mean, standard error and interval of the line at the rows of a public frame: columns as in statsmodels.
+        """Predict the mean response, with standard errors and intervals.
 
-        mean, mean_se, mean_ci_lower, mean_ci_upper; the interval covers the line at that point, not a new response.
+        Parameters
+        ----------
+        frame : DataFrame or mapping of arrays
+            Public rows with the columns of the formula.
+        alpha : float, default 0.05
+            One minus the level of the intervals.
+
+        Returns
+        -------
+        DataFrame
+            Columns as in statsmodels: mean, mean_se, mean_ci_lower and
+            mean_ci_upper. The interval covers the mean at that point, not a
+            new response.
+
+        Raises
+        ------
+        NoResult
+            As in `predict`.
         """
         mean, error, half = self._line(frame, alpha)
         return pd.DataFrame(
@@ -135,7 +200,7 @@ class LinearEstimates(DesignEstimates):
 
 
 def kept(design: ModelMatrix, options: ResultOptions) -> list[int]:
-    """Indices of the terms that a question keeps."""
+    """Indices of the terms that the options keep."""
     if options.subset is None:
         return list(range(len(design.terms)))
     names = [term.name for term in design.terms]
@@ -150,10 +215,10 @@ def kept(design: ModelMatrix, options: ResultOptions) -> list[int]:
     return [j for j, name in enumerate(names) if name in options.subset or factors[j] in options.subset]
 
 
-def legend(design: ModelMatrix, schema: Schema) -> tuple[tuple[str, str], ...]:
-    """What the noisy count counts, and what the schema does with missing values of the columns in use: public facts."""
+def legend(design: ModelMatrix, schema: Schema, names: Sequence[str] | None = None) -> tuple[tuple[str, str], ...]:
+    """What the weighted count is, the rules for missing values, and reference levels of the terms `names` (None: of all): public facts."""
     columns = schema.columns
-    bases = base_words(columns, design)
+    bases = base_words(columns, design, names)
     return (
         (
             "Weighted count",
@@ -173,9 +238,14 @@ def adjusted_rows(
 ) -> tuple[tuple[str, ...], NDArray[np.float64]]:
     """Names and rows (q, len(design.names)) whose products with the coefficients are adjusted predictions.
 
-    frame: public rows to average over (a DataFrame or mapping of arrays), or None for the grid of the schema: numeric columns at the middle
-    of their bounds, every combination of levels once. at: column -> value or values that replace the column in every row, one prediction
-    for each combination. by: columns whose values in the frame (in the grid: whose levels) split the rows into groups.
+    frame : DataFrame, mapping of arrays or None
+        Public rows to average over. None: the grid of the schema, numeric columns at the middle of their bounds, every combination of
+        levels once.
+    at : mapping
+        Column -> value or values that replace the column in every row, one prediction for each combination.
+    by : str or sequence of str
+        Columns whose values in the frame (in the grid: whose levels) split the rows into groups.
+
     Raises `PlanError` for a column that the terms do not use, or a frame without rows.
     """
     schema = design.schema
@@ -198,7 +268,7 @@ def adjusted_rows(
         matrix = design.matrix(here) if used else np.ones((len(here), len(design.names)))
         if not np.isfinite(matrix).all():
             raise PlanError(
-                "the frame has missing values or labels that are no levels; give complete rows to predict for"
+                "the frame has missing values or labels that the schema does not declare; give complete rows to predict for"
             )
         said = [f"{name}={value}" for name, value in told.items()]
         if not groups:
@@ -262,18 +332,34 @@ def _grid(schema: Schema, used: tuple[str, ...], groups: tuple[str, ...], values
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SharedEstimates(LinearEstimates):
-    """Coefficients of one line, or of several responses' lines on the same features, with tests within and across.
+    """Coefficients of one or several regressions on the same features.
 
-    `tables`: response -> its own table, empty for a single response; `result["y2"]` is one of them. With several responses the names
-    are "y1: age", R squared is in the tables, and predictions are asked of a table. `loose`: the sampling part of `covariance` within
-    responses, where those across are not known; a test that ties m responses counts it m times.
+    With several responses the names are "y1: age", and `result["y2"]` is the
+    table of one response. R squared and predictions belong to the tables.
+
+    Parameters
+    ----------
+    tables : mapping of str to SharedEstimates
+        Response -> its table; empty for a single response.
+    loose : array of float, optional
+        Sampling part of `covariance` within responses, where the part across
+        responses is not known. A test of m responses counts it m times.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3), "z": cf.Numeric(0, 9)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> release = cf.release(cf.regression.SSP("y + z ~ x"), data, cf.GDP(1.0), ledger=None)
+    >>> list(cf.infer(release).tables)
+    ['y', 'z']
     """
 
     tables: Mapping[str, SharedEstimates] = field(default_factory=dict)
     loose: NDArray[np.float64] | None = None
 
     def __getitem__(self, response: str) -> SharedEstimates:
-        """The table of one response. Raises `PlanError` for a response that the release does not hold."""
+        """Return the table of one response; `PlanError` for another name."""
         if response in self.tables:
             return self.tables[response]
         if not self.tables and response == self.response:
@@ -283,9 +369,27 @@ class SharedEstimates(LinearEstimates):
         )
 
     def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
-        """`Estimates.wald_test`; a test across responses whose products were not released uses an upper bound of its variance.
+        """Test linear restrictions of the coefficients jointly.
 
-        A factor is no coefficient and has one for each level: `wald_test_terms()` tests them together.
+        Parameters
+        ----------
+        r_matrix : str, sequence of str or array
+            Restrictions, such as ``"age = 0, income = 0"``, or their matrix.
+        r_value : float or array, default 0
+            What the restrictions are compared with, for a matrix.
+
+        Returns
+        -------
+        WaldTest
+            Statistic, degrees of freedom and p-value. A test across responses
+            whose products were not released uses an upper bound of the
+            variance.
+
+        Raises
+        ------
+        PlanError
+            A name is not a coefficient. A factor has a coefficient for each
+            level: `wald_test_terms()` tests them together.
         """
         matrix, value = self._restrictions(r_matrix, r_value)
         covariance = self.covariance if self.loose is None else self.covariance + self._spare(matrix) * self.loose
@@ -296,10 +400,27 @@ class SharedEstimates(LinearEstimates):
         r_matrix: str | Sequence[str] | ArrayLike | Mapping[str, Mapping[str, float]],
         r_value: ArrayLike = 0,
     ) -> Combinations:
-        """Each restriction by itself: effect, standard error, t, p and interval; several as rows of one table.
+        """Test each restriction separately.
 
-        r_matrix: as in `wald_test`, or named contrasts as {"young - old": {"age[T.young]": 1, "age[T.old]": -1}}. The effect is the left
-        side less the right side of a restriction's names, compared with its constant. NaN outside status "valid".
+        Parameters
+        ----------
+        r_matrix : str, sequence of str, array or mapping
+            Restrictions as in `wald_test`, or named contrasts such as
+            ``{"young - old": {"age[T.young]": 1, "age[T.old]": -1}}``.
+        r_value : float or array, default 0
+            What the restrictions are compared with, for a matrix.
+
+        Returns
+        -------
+        Combinations
+            Effect, standard error, t, p and interval of each restriction. The
+            effect is the left side less the right side of a restriction's
+            names, compared with its constant. NaN outside status "valid".
+
+        Raises
+        ------
+        PlanError
+            A name is not a coefficient.
         """
         if isinstance(r_matrix, Mapping):
             named = tuple(r_matrix)
@@ -320,14 +441,22 @@ class SharedEstimates(LinearEstimates):
         return replace(made, covariance=matrix @ (self.covariance + self._spare(matrix) * self.loose) @ matrix.T)
 
     def wald_test_terms(self) -> pd.DataFrame:
-        """A joint test of each term, that all its coefficients are zero: statistic, df_num, df_denom, pvalue; one row for each term.
+        """Test each term jointly: that all of its coefficients are zero.
 
-        With an intercept a factor's coefficients are differences from its base level, and the test asks whether levels differ. Without
-        one, as in "income ~ 0 + edu", the first factor has a coefficient for each level, which is the level's own mean where it stands
-        alone: then the test asks whether all of them are zero, which says nothing of whether levels differ. Ask that of a formula with
-        an intercept, or as `wald_test("edu[low] = edu[mid], edu[mid] = edu[high]")`.
+        With an intercept a factor's coefficients are differences from its
+        reference level, and the test asks whether levels differ. Without one,
+        as in ``"income ~ 0 + edu"``, the first factor has a coefficient for
+        each level. Where it is the only term, these are the means of the
+        levels, and the test asks whether all of them are zero. That says
+        nothing of whether levels differ. Use a formula with an intercept for
+        that, or ``wald_test("edu[low] = edu[mid], edu[mid] = edu[high]")``.
 
-        With several responses a term's coefficients are tested in all of them. The intercept is left out.
+        Returns
+        -------
+        DataFrame
+            One row for each term: statistic, df_num, df_denom, pvalue. With
+            several responses a term's coefficients are tested in all of them.
+            The intercept has no row.
         """
         assert self.design is not None
         kinds = {term.name: factor_name(term) for term in self.design.terms}
@@ -352,12 +481,32 @@ class SharedEstimates(LinearEstimates):
     def adjusted_predictions(
         self, frame: Any = None, *, by: str | Sequence[str] | None = None, at: Mapping[str, Any] | None = None
     ) -> Combinations:
-        """The line's mean over public rows, by groups or at chosen values, with standard errors and intervals.
+        """Average the predictions over public rows, by groups or at chosen
+        values.
 
-        frame: rows to average over; None: the grid of the schema, numeric columns at the middle of their bounds and every combination of
-        levels once, so that `adjusted_predictions(by="region")` are the marginal means of a factor. at: {"age": [20, 40]} sets a column in
-        every row. `.pairs()` of the result are the differences. Intervals cover the line's mean, not a new response.
-        Raises `PlanError` for columns that the terms do not use, and for several responses (ask a table: `result["y1"]`).
+        Parameters
+        ----------
+        frame : DataFrame or mapping of arrays, optional
+            Rows to average over. Left out: the grid of the schema, numeric
+            columns at the middle of their bounds and every combination of
+            levels once. Then ``adjusted_predictions(by="region")`` gives the
+            marginal means of a factor.
+        by : str or sequence of str, optional
+            Columns whose values split the rows into groups.
+        at : mapping, optional
+            Values to set in every row, such as ``{"age": [20, 40]}``.
+
+        Returns
+        -------
+        Combinations
+            Means with standard errors and intervals, which cover the mean and
+            not a new response. `pairs()` gives the differences.
+
+        Raises
+        ------
+        PlanError
+            A column is not used by the terms, or there are several responses:
+            take one table, such as ``result["y1"]``.
         """
         self._single("adjusted predictions")
         assert self.design is not None
@@ -404,5 +553,5 @@ class SharedEstimates(LinearEstimates):
         return [response for response in self.tables if any(name.startswith(f"{response}: ") for name in used)]
 
     def _spare(self, matrix: Any) -> int:
-        """How many times more than once the sampling part counts in a test of these restrictions, one by one."""
+        """How many times more than once the sampling part counts in a test of these restrictions, individually."""
         return max(max(len(self._touched(row[None, :])) for row in np.atleast_2d(matrix)), 1) - 1

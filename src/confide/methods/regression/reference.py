@@ -1,4 +1,4 @@
-"""The same questions without privacy, on practice records as their schema reads them: what intervals of lines are judged against.
+"""The same analyses without privacy, on simulated records as their schema reads them: what intervals of regressions are judged against.
 
 Source of the estimand: White 1980, the population's least-squares line, whatever the shape of the mean.
 """
@@ -28,14 +28,19 @@ def least_squares(
 ) -> dict[str, float]:
     """The least-squares coefficients of the clipped response on the clipped terms, by name, in the units of the data.
 
-    frame: practice records, or a frame of them, which the design's schema then reads; weight: rows of the terms (records, p) -> weights
-    of the records, where they do not count alike; by: a column of weights, which records without one leave.
+    frame : CodedFrame or DataFrame
+        Simulated records, or a frame of them, which the design's schema then reads.
+    weight : callable, optional
+        Rows of the terms (records, p) -> weights of the records, where they do not count alike.
+    by : Term, optional
+        A column of weights, which records without one leave.
+
     Raises `PlanError` where the records do not determine them: an empty level, or fewer records than coefficients.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
     >>> records = CodedFrame.of({"x": [0.0, 0.5, 1.0], "y": [0.0, 0.5, 7.0]}, schema)
-    >>> {name: round(value, 3) + 0.0 for name, value in least_squares(records, Design.of("y ~ x", schema)).items()}
+    >>> {name: round(value, 3) + 0.0 for name, value in least_squares(records, ModelMatrix.of("y ~ x", schema)).items()}
     {'Intercept': 0.0, 'x': 1.0}
     """
     read = design if by is None else replace(design, terms=(*design.terms, by))
@@ -55,8 +60,8 @@ def least_squares(
 
 def _undetermined(design: ModelMatrix) -> PlanError:
     return PlanError(
-        f"these practice records do not determine the line of {design.formula!r}: a level has no record, or one term follows from others; "
-        "give more records, or name fewer terms"
+        f"these simulated records do not determine the coefficients of {design.formula!r}: "
+        "a level has no record, or one term follows from others; give more records, or name fewer terms"
     )
 
 
@@ -88,7 +93,7 @@ def log_odds_line(frame: Any, design: ModelMatrix) -> dict[str, float]:
 def likeliest_line(frame: Any, design: ModelMatrix, family: Family, by: Term | None = None) -> dict[str, float]:
     """The coefficients of the likeliest model of a family, by name: of counts the line of the mean's logarithm, whatever their variance.
 
-    by: a column of weights, which records without one leave. Fisher scoring with halved steps on standardised features. Raises `PlanError`
+    by: a column of weights, which records without one leave. Fisher scoring with halved steps on standardized features. Raises `PlanError`
     where there is no finite maximum.
     """
     x, y = CodedFrame.checked(frame).rows(design if by is None else replace(design, terms=(*design.terms, by)))

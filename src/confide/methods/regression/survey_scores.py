@@ -65,7 +65,7 @@ class SampleDesign:
 
     @property
     def meat_share(self) -> Fraction:
-        """Of mu^2."""
+        """Share of the budget."""
         return _PERSONS if self.design.psu is None else _PSUS
 
     def weights(self) -> Statistic:
@@ -82,8 +82,10 @@ class SampleDesign:
         return replace(self, weight=None if self.weight is None else self.weight.at(weight))
 
     def cap(self, counts: NDArray[Any], sd: float, level: float, meat: float, coordinates: int) -> Cap:
-        """Where weights are cut, from their noisy histogram. level: mu of the sum of scores for a record at its bound, a few sds of a
-        score; meat: mu of the meat, over what one person moves it by.
+        """Where weights are trimmed, from their noisy histogram.
+
+        level: mu of the sum of scores for a record at its bound, a few SDs of a score; meat: mu of the meat, over what one person moves
+        it by.
         """
         assert self.weight is not None
         edges = WeightCells(self.weight, CELLS).edges
@@ -94,11 +96,11 @@ class SampleDesign:
         return Cap.chosen(counts, sd, edges, float(self.weight.term.low), noise, 1, hidden)
 
     def bits(self, amount: Fraction) -> int:
-        """How fine the meat is coded where all of the plan spends mu^2 = amount."""
+        """How fine the meat is coded where the plan spends `amount` in all, as a square of mu."""
         return bits_for(sqrt(amount * self.meat_share))
 
     def practice(self, frame: Any) -> CodedFrame:
-        """Practice records in listed PSUs."""
+        """Simulated records in listed PSUs."""
         found = CodedFrame.checked(frame)
         if self.listed is None:
             return found
@@ -113,7 +115,7 @@ class SampleDesign:
         own = self.design
         if own.psu is not None:
             within = f" within {own.strata}" if own.listed is not None and own.strata else ""
-            return f"independent PSUs of {own.psu}{within}, {own.alike} (what sums of larger or closer ones are cut by is made up for)"
+            return f"independent PSUs of {own.psu}{within}, {own.alike} (clipping of sums of larger or closer ones is corrected for)"
         return "independent persons" if own.deff is None else f"a declared design effect of {own.deff:g}"
 
     def warnings(self, meat: float, coordinates: int, outcome: float | None = None) -> list[str]:
@@ -143,7 +145,7 @@ def meat_fineness(plan: Plan) -> tuple[int, float]:
 
 
 class Surveyed(WrappedSource):
-    """A source whose sums are those of a survey: what rounds of records are handed. of: says how each statistic is one."""
+    """A source whose sums are over a survey, for rounds of records. of: says how each statistic is one."""
 
     def __init__(self, source: Source, of: Any) -> None:
         super().__init__(source)
@@ -208,7 +210,7 @@ class Read:
 
     @property
     def lost(self) -> float:
-        """The share of weight that the cap leaves out, with what may hide in noise."""
+        """The share of weight that trimming removes, with what noise may hide."""
         return self._number("cap", 1) if "cap" in self.release.public else 0.0
 
     @property
@@ -242,8 +244,9 @@ class Read:
         return FEW if self.known - 1 < LEAST_DF else ""
 
     def independent(self, centred: bool) -> tuple[float, float, float]:
-        """(C, degrees of freedom, the factor of the meat) of C PSUs, or persons, in H strata: C - H, and at most the PSUs that are known to
-        hold records less one.
+        """(C, degrees of freedom, the factor of the meat) of C PSUs, or persons, in H strata.
+
+        Degrees of freedom are C - H, and at most the PSUs that are known to hold records less one.
         """
         design, schema = self.design, self._schema
         persons = max(self._number("cap", 2) if "cap" in self.release.public else self.records, 2.0)
@@ -255,9 +258,9 @@ class Read:
         return count, max(min(count - strata, self.known - 1), 1.0), 1.0 if centred else count / (count - 1)
 
     def hidden(self, spread: Array, meat: Array, equal: Array, count: float) -> Hidden | None:
-        """What the cut of weights may move combinations of coefficients by; None where nothing was cut.
+        """How much trimming of weights may move combinations of coefficients; None where no weight was trimmed.
 
-        spread: coefficients per score; meat: the squared scores of persons; equal: the same where their variances are those of the model;
+        spread: coefficients per score; meat: the squared scores of persons; equal: the same with the variances of the model;
         count: the sum of omega. Both are brought to mean squares of scores among weights.
         """
         if not self.lost:
@@ -271,7 +274,7 @@ class Read:
 
     @property
     def ended(self) -> str:
-        """What is said of weights that end far below their bound."""
+        """The sentence on weights that end far below their bound."""
         weight = self.design.weight
         if weight is None or WEIGHTS not in self.release.statistics:
             return ""
@@ -283,14 +286,14 @@ class Read:
         ended = (Flag("weight_bound_too_wide", self.ended),) if self.ended else ()
         always = (*ended, Flag("design_assumptions", f"assumed: {ASSUMPTION}"), Flag("design_exclusions", NOT_COVERED))
         if self.beyond is not None and self.beyond.words:
-            told = f"PSUs are taken to be {self.design.alike}; what sums of larger or closer ones are cut by is made up for"
+            told = f"PSUs are assumed to be {self.design.alike}; clipping of sums of larger or closer ones is corrected for"
             always = (*always, Flag("psu_totals_clipped", told + self.beyond.words))
         if not self.lost:
             return always
         capped = Flag(
             "weights_trimmed",
-            f"weights above {self._number('cap', 0):.4g} count as that, {self.lost:.2%} of all weight with what may hide in noise; "
-            f"intervals hold where the scores of those it belongs to average at most {DISTANCE:g} root mean squares",
+            f"weights above {self._number('cap', 0):.4g} are set to it, {self.lost:.2%} of all weight with what noise may hide. "
+            f"Intervals are valid where the scores of these records average at most {DISTANCE:g} root mean squares",
         )
         return (capped, *always)
 
@@ -301,23 +304,24 @@ class Read:
         count, free, _ = self.independent(True)
         kind = "persons" if own.psu is None else f"PSUs of {own.psu}"
         within = ", within strata" if self.centred else ""
-        told = [("Cov. type", f"linearised, {count:,.0f} {kind}{within}, {free:,.0f} degrees of freedom")]
+        told = [("Cov. type", f"linearized, {count:,.0f} {kind}{within}, {free:,.0f} degrees of freedom")]
         if own.weight is not None:
             most = self._number("cap", 0)
             told.append(("Largest weight", f"{most:.4g}" + (", capped" if self.lost else ", the bound of the schema")))
         return tuple(told)
 
     def reason(self, status: str, reason: str) -> str:
-        """With what is said of weights, where there is no answer."""
+        """The reason with the sentence on weights, where there is no answer."""
         return f"{reason}; {self.ended}" if self.ended and status != "valid" else reason
 
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """What the cut of weights may do.
+    """What trimming of weights may do.
 
-    squares: a combination c of coefficients is moved by at most the root of the larger of c'H c, H of the two (k, k); error: the covariance
-    with which that is known, (k, k).
+    squares: a combination c of coefficients is moved by at most the root of the larger of c'H c, H of the two (k, k).
+
+    error: the covariance with which that is known, (k, k).
     """
 
     squares: tuple[Array, Array]

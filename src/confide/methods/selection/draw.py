@@ -1,15 +1,15 @@
 """What private selection does with records: a split into two parts, runs of other methods on one, clipped losses on the other.
 
-Split. Records are taken by content: the codes of the columns in use. The c-th copy of a record r goes to validation where its keyed hash
-h(r, c) is small (`sums.blocks.record_block.keyed_hashes`): for any fixed h one record more in the data is one record more in exactly one
-part. So
-what protects against one record of either part protects against one record, for each h; h is drawn without the records, and hockey-stick
-divergences are jointly convex, so that it protects over h. No order of the records enters; coins by the place in the file would make the
-release depend on it.
+Split. Records are taken by content: the codes of the columns in use. The c-th copy of a record r goes to validation where its keyed
+hash h(r, c) is small (`sums.blocks.record_block.keyed_hashes`). For any fixed h one record more in the data is one record more in
+exactly one part. So what protects against one record of either part protects against one record, for each h. h is drawn without the
+records, and hockey-stick divergences are jointly convex, so that it protects over h. No order of the records enters; coins by the place
+in the file would make the release depend on it.
 
-Scores. The score of a run is minus the sum, over the validation records, of the loss cut to [0, clip] in 2^20 integer steps, plus rounded
-Gaussian noise; one record moves the sum by at most 2^20 steps. It is never divided by the number of records, which is private under
-add-remove. All float steps are elementwise, and a log-loss is looked up in a table, so that a record's loss never depends on the others.
+Scores. The score of a run is minus the sum, over the validation records, of the loss clipped to [0, clip] in 2^20 integer steps, plus
+rounded Gaussian noise. One record moves the sum by at most 2^20 steps. It is never divided by the number of records, which is private
+under add/remove. All float steps are elementwise, and a log-loss is looked up in a table, so that a record's loss never depends on the
+others.
 
 A winner's release inside the release of its selection: as public arrays and back, and its table without intervals.
 """
@@ -85,7 +85,7 @@ def split(rows: Array, share: float, secret: bytes) -> tuple[Array, Array]:
 
 
 class Part(Source):
-    """Records of one part as a source of their own, for releases inside a release. It hands records to nobody."""
+    """Records of one part as a separate source, for releases inside a release. It hands out no records."""
 
     schema: Schema
     dataset: str | None = None
@@ -142,10 +142,10 @@ class RecordLoss(Protocol):
 
 @dataclass(frozen=True)
 class LineLoss(RecordMap):
-    """The clipped losses of K lines at one record, in 2^20 steps of the clip, shape (K,): from 0 to 2^20 each.
+    """The clipped losses of K linear predictors at one record, in 2^20 steps of the clip, shape (K,): from 0 to 2^20 each.
 
-    lines: (intercept, slope of each term), in the units of the data; kind: one of `LOSSES`; a record that the design drops has loss 0, a
-    loss that is no number counts as the clip.
+    lines: (intercept, slope of each term), in the units of the data; kind: one of `LOSSES`. A record that the model matrix drops has
+    loss 0, and a loss that is not a number counts as the clip.
     """
 
     design: ModelMatrix

@@ -1,21 +1,21 @@
 """Private selection: several settings of a method, or several methods, are tried on part of the records and the best one is released.
 
-Estimates what the winner estimates. K runs, K drawn from a public law before any record is read; each run draws a candidate evenly,
-releases it on the training part and scores it on the validation part: minus the sum of clipped losses, plus Gaussian noise. The winner's
-release is the release; the others never leave the meter, and neither does K: the bound is about the best of an unknown number of runs
-(given K, the best of many costs far more: with runs of .16-GDP, fit for (1, 1e-6), the best and K together have a delta near 1e-3).
-Nothing stops early, and whoever can time a release learns of K, which no guarantee here covers.
+Estimates what the winner estimates. There are K runs, with K drawn from a public distribution before any record is read. Each run draws
+a candidate evenly, releases it on the training part and scores it on the validation part: minus the sum of clipped losses, plus
+Gaussian noise. The winner's release is the release. The others never leave the meter, and neither does K, because the bound is about
+the best of an unknown number of runs. (Given K, the best of many costs far more: with runs of 0.16-GDP, fit for (1, 1e-6), the best and
+K together have a delta near 1e-3.) Nothing stops early. Anyone who can time a release learns of K, which no guarantee here covers.
 
-Guarantee: ApproxDP(epsilon, delta), add-remove or substitute, single records, proved as a whole. One run is mu-GDP up to a slack: a record
-is in one part only (`selection`), there it meets the candidate's release or the score, each mu-GDP. Bound (b) of
-`guarantees.selection.bounds` says what the best of K runs costs; mu is the largest at which it meets (epsilon, delta). With three
-candidates or fewer, all of them run once and compose where that leaves a larger mu. Candidates whose own guarantee may fail get a tenth of
-delta. Under substitute a record may also leave one part and enter the other: candidates run at mu/2 under add-remove, which is mu for a
-record exchanged in training, and scores at sqrt(3)/2 mu, so that both together are mu. (A split by place would leave the parts' sizes
-public, but sources have no places.)
+Guarantee: ApproxDP(epsilon, delta), add/remove or substitution, single records, proved as a whole. One run is mu-GDP up to a slack: a
+record is in one part only (`selection`), there it meets the candidate's release or the score, each mu-GDP. Bound (b) of
+`guarantees.selection.bounds` gives the cost of the best of K runs; mu is the largest at which it meets (epsilon, delta). With three
+candidates or fewer, all of them run once and compose where that leaves a larger mu. Candidates whose own guarantee may fail get a tenth
+of delta. Under substitution a record may also leave one part and enter the other. So candidates run at mu/2 under add/remove, which is
+mu for a record exchanged in training, and scores at sqrt(3)/2 mu, so that both together are mu. (A split by place would leave the
+parts' sizes public, but sources have no places.)
 
-Interval: none. The winner was chosen for what its noise and its validation records made of it.
-Sources: Liu, Talwar 2019; Papernot, Steinke 2022; Koskela, Redberg, Wang 2024; Redberg, Zhu, Wang 2023. The bound is proved here.
+Interval: none. The winner was chosen for what its noise and its validation records made of it. Sources: Liu, Talwar 2019; Papernot,
+Steinke 2022; Koskela, Redberg, Wang 2024; Redberg, Zhu, Wang 2023. The bound is proved here.
 
 Candidates of a selection as plain values, by registered names; and losses that a user registers.
 """
@@ -49,13 +49,31 @@ _losses: dict[str, type[Any]] = {}
 
 
 def register_loss(loss: type[Any]) -> type[Any]:
-    """Make a `RecordLoss` class known to this process under its `name`, so that plans and releases can be read back. A decorator.
+    """Register a `RecordLoss` class under its `name`, as a decorator.
 
-    Raises `PlanError` for a name that is taken.
+    Plans and releases that use the loss can be read only in a process that
+    registers it.
+
+    Parameters
+    ----------
+    loss : type
+        The class, with a `name`.
+
+    Returns
+    -------
+    type
+        The class.
+
+    Raises
+    ------
+    PlanError
+        The class has no name, or the name is taken.
     """
     name = getattr(loss, "name", None)
     if not isinstance(name, str) or name in parts.LOSSES or _losses.get(name, loss) is not loss:
-        raise PlanError(f"a loss needs a name of its own, got {name!r}; taken: {', '.join((*parts.LOSSES, *_losses))}")
+        raise PlanError(
+            f"a loss needs a name that is not taken, got {name!r}; taken: {', '.join((*parts.LOSSES, *_losses))}"
+        )
     _losses[name] = loss
     return loss
 
@@ -118,7 +136,7 @@ _PROOF = (
     "the best of a random number of runs, each mu-GDP up to a slack: their trade-off bound, a record "
     "being in the training or in the validation part"
 )
-_REASON = "the winner was chosen for what its noise and the validation records made of it; an interval needs a release of its own"
+_REASON = "the winner was chosen for what its noise and the validation records made of it; an interval needs a separate release"
 _NOTHING = "no run gave a reply, or none was drawn; the release costs its guarantee all the same"
 # Of delta, for candidates whose own guarantee may fail.
 _FAILURE = Fraction(1, 10)
@@ -128,13 +146,42 @@ _TIES = Fraction(1 << 80)
 
 @dataclass(frozen=True)
 class Select(Method):
-    """The best of several candidates by a private score on held-out records: the winner's numbers, no interval.
+    """The best of several candidates, by a noisy score on held-out records.
 
-    candidates: methods with their settings, of one response; score: "squared_error", "absolute_error" (lines), "log_loss" (logistic
-    regressions), or a registered `RecordLoss`; runs: a law of `confide.guarantees.selection`, or the mean number of runs of the geometric
-    one (left out: three for each candidate), or "all": each once, composed; clip: the largest loss that counts, public (left out: what the
-    middle of the response's bounds can lose at most; 2 log 2 for "log_loss"); holdout: the share of the records that is held out.
+    Estimates what the winner estimates. There is no interval, because the
+    winner was chosen for its noise and its validation records.
 
+    Parameters
+    ----------
+    candidates : sequence of Method
+        Methods with their settings, of one response.
+    score : str or RecordLoss, default "squared_error"
+        "squared_error" or "absolute_error" for linear regressions, "log_loss"
+        for logistic regressions, or a registered `RecordLoss`.
+    runs : law, float or "all", optional
+        Distribution of the number of runs (`confide.guarantees.selection`), or
+        the mean of the geometric one, or "all" for each candidate once. By
+        default three runs for each candidate.
+    clip : float, optional
+        Public bound to which the loss of a record is clipped. By default the
+        most that the middle of the response's bounds can lose, and 2 log 2 for
+        "log_loss".
+    holdout : float, default 0.25
+        Share of the records that is held out.
+
+    Notes
+    -----
+    Guarantee: ApproxDP(epsilon, delta), add/remove or substitution, for single
+    records. A record is in one part only, where it meets the candidate's
+    release or the score. The module docstring has the proof.
+
+    References
+    ----------
+    Liu, Talwar 2019; Papernot, Steinke 2022; Koskela, Redberg, Wang 2024;
+    Redberg, Zhu, Wang 2023.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> tried = [cf.regression.SSP("y ~ x", leverage_cap=cap) for cap in (1.2, 1.4, 1.6, 2.0)]
@@ -197,14 +244,16 @@ class Select(Method):
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """The base level, the candidates' plans at it, and the law of runs. Raises `PlanError` for candidates that cannot be scored."""
+        """Plan the level of a run, the candidates' plans at it, and the distribution of runs. `PlanError` for candidates that cannot be
+        scored.
+        """
         proved = Proved.of(privacy, self, schema, who="a selection")
         request = proved.approx
         relation = str(request.relation)
         failing = [needs_delta(method, schema) for method in self.methods]
         if any(failing) and relation == "substitute":
             raise PrivacyError(
-                f"{self.methods[failing.index(True)].name} has a guarantee that may fail: nothing is proved under substitute; "
+                f"{self.methods[failing.index(True)].name} has a guarantee that may fail: nothing is proved under substitution; "
                 'write relation="add-remove"'
             )
         base = self._base(request.epsilon, request.delta, float(_FAILURE) if any(failing) else 0.0)
@@ -275,7 +324,7 @@ class Select(Method):
         )
 
     def _inner(self, i: int, schema: Schema, mu: float, slack: float, relation: str) -> Plan:
-        """The plan of one candidate: mu-GDP up to the slack under add-remove; half of mu where records are exchanged."""
+        """The plan of one candidate: mu-GDP up to the slack under add/remove; half of mu where records are exchanged."""
         method = self.methods[i]
         level = mu if relation == "add-remove" else mu / 2
         failing = slack if needs_delta(method, schema) else 0.0
@@ -296,7 +345,7 @@ class Select(Method):
         return made
 
     def _designs(self, schema: Schema) -> list[ModelMatrix]:
-        """The candidates' designs, for a named score; none for a loss of the user's own."""
+        """The candidates' model matrices, for a named score; none for a loss of the user's."""
         if not isinstance(self.score, str):
             return []
         found = []
@@ -304,13 +353,13 @@ class Select(Method):
             design = method._design(schema)
             if design is None:
                 raise PlanError(
-                    f"candidate {i + 1}, {method.name}, has no line to score by {self.score}; give a RecordLoss of your own"
+                    f"candidate {i + 1}, {method.name}, has no linear predictor to score by {self.score}; give a registered RecordLoss"
                 )
             found.append(design[0] if isinstance(design, tuple) else design)
         if len({design.response.name for design in found}) > 1 or any(
             len(parted(sides(one.formula)[0], "+")) > 1 for one in found
         ):
-            raise PlanError("candidates must have one response, the same for all; select for each response by itself")
+            raise PlanError("candidates must have one response, the same for all; select for each response separately")
         return found
 
     def _columns(self, schema: Schema, inner: Sequence[Plan]) -> tuple[str, ...]:
@@ -392,7 +441,7 @@ class Select(Method):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> Estimates:
-        """What the winner estimates, without intervals. A question has nothing to ask: `PlanError`."""
+        """What the winner estimates, without intervals. `PlanError` for any option, because there is none."""
         (options or ResultOptions()).only()
         schema, facts = release.plan.declared, release.plan.constants
         k = len(self.candidates)
@@ -442,12 +491,12 @@ class Select(Method):
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """None: which candidate is released depends on noise, and a winner has no interval."""
+        """None, because the released candidate depends on noise, and a winner has no interval."""
         raise PlanError(
             f"{self.name} prints no interval, so there is no reference to hold one against; ask the candidates, "
             "select.methods[0].reference(frame)"
         )
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """Those of the first candidate, one of whose records is in training or in validation."""
+        """The pairs of the first candidate, one of whose records is in training or in validation."""
         return self.methods[0].worst_pairs(schema)

@@ -1,17 +1,18 @@
-"""The noisy table of bins: counts of the levels of a tree, then the noisy count and centred sums of every leaf.
+"""The noisy table of bins: counts of the levels of a tree, then the noisy counts and centered sums of all leaves.
 
-Guarantee: each level of the tree is a histogram over disjoint bins, in which one record moves one count by 1 (sqrt(2) under substitute).
-Whether a bin is cut follows from earlier noisy counts and public facts alone. For the leaves one record gives (C, o_1, .., o_c, l), C = the
-integer S ceil(sqrt(width)), |o_j| <= S its places within the bin and |l| <= S that of the response between its bounds (when asked for), in
-squares at most C^2 + (width - 1) S^2 = B. Under substitute two records in different bins give at most 2 B, and two in one bin the square of
-their difference, in which C cancels: at most 4 (width - 1) S^2 <= 2 B, as (width - 1) S^2 <= C^2. Gaussian noise throughout; mu^2 adds up
-over levels and leaves (Dong, Roth, Su 2022, Corollary 2).
+Guarantee: each level of the tree is a histogram over disjoint bins, in which one record moves one count by 1 (sqrt(2) under
+substitution). Whether a bin is cut follows from earlier noisy counts and public facts alone. For the leaves one record gives (C, o_1,
+.., o_c, l). C is the integer S ceil(sqrt(width)), |o_j| <= S are its places within the bin, and |l| <= S is that of the response
+between its bounds (when asked for). The squares add up to at most C^2 + (width - 1) S^2 = B. Under substitution two records in
+different bins give at most 2 B. Two in one bin give the square of their difference, in which C cancels: at most 4 (width - 1) S^2 <= 2
+B, as (width - 1) S^2 <= C^2. Gaussian noise throughout; the squares of mu add up over levels and leaves (Dong, Roth, Su 2022, Corollary
+2).
 
 Bins over the columns of a schema: ranges of codes that are cut again and again, by noisy counts.
 
-All columns are cut in the codes of their own grids (a level's position, an integer's place, a step of a numeric grid): a bin is a range
-of codes per column, half open, so that every record lies in exactly one bin, integers and midpoints included. A categorical column is
-cut into its single levels at once when at most 16 are left, else into halves of its list of levels.
+All columns are cut in the codes of their grids (a level's position, an integer's place, a step of a numeric grid). A bin is a half-open
+range of codes per column, so that every record lies in exactly one bin, integers and midpoints included. A categorical column is cut
+into its single levels at once when at most 16 are left, otherwise into halves of its list of levels.
 """
 
 from __future__ import annotations
@@ -144,8 +145,8 @@ def level_sizes(tree: Tree, cells: int) -> tuple[int, ...]:
 def grown(tree: Tree, cells: int, rules: tuple[tuple[float, float], ...], count: Callable[[int, Bins], Array]) -> Bins:
     """The leaves, from the noisy counts of one level after the other.
 
-    rules: (least count, least count per part) of a bin that is cut, level by level; the root is cut without asking. count: the noisy
-    counts of some bins; it is called once for each level, with no bins if there are none.
+    rules: (least count, least count per part) of a bin that is cut, level by level; the root is always cut. count: the noisy counts of
+    some bins. It is called once for each level, with no bins if there are none.
     """
     leaves: list[int] = []
     active, counts = [0], np.ones(1)
@@ -301,7 +302,7 @@ class Counts(WholeSums):
 
 @dataclass(frozen=True)
 class Leaves(WholeSums):
-    """Counts, centred sums and (when asked for) sums of the response of all leaves, shape (size, width)."""
+    """Counts, centered sums and (when asked for) sums of the response of all leaves, shape (size, width)."""
 
     map: Places
     size: int
@@ -398,11 +399,12 @@ def _unit(width: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class NoisyBins:
-    """What a release says of its bins.
+    """What a release states of its bins.
 
-    bins: the leaves; counts (K,) and their sd; means-to-be: sums (K, columns) of places in [-1, 1] within each bin, and label sums
-    (K,) of the response between its bounds (None when not released), both with the noise sd `sd_sums`; total: the noisy number of
-    records and its sd, of the first level and the leaves together.
+    - bins: the leaves; counts (K,): noisy; sd_counts: SD of their noise.
+    - sums (K, columns): noisy sums of places in [-1, 1] within each bin.
+    - labels (K,): noisy sums of the response between its bounds, None when not released; sd_sums: SD of the noise of both.
+    - total: the estimated number of records, of the first level and the leaves together; sd_total: SD of its noise.
     """
 
     bins: Bins

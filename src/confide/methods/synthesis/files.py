@@ -1,10 +1,10 @@
 """What `synthesize` gives: rows, the release that they were made from, and the files of both.
 
-The files of a synthetic table: Parquet or CSV, and beside it a JSON with the release that its numbers come from.
+The files of a synthetic table: Parquet or CSV, and with it a JSON sidecar with the release that its numbers come from.
 
-A file alone cannot give intervals: whoever treats its rows as records is too sure. The sidecar holds the whole release, so that the
-intervals can be computed from what was really released, and a digest of the rows' content, the same for CSV and Parquet. A Parquet file
-carries its sidecar in its own metadata as well.
+A file alone cannot give intervals, because an analysis that treats its rows as records is too confident. The sidecar holds the whole
+release, so that intervals can be computed from it. It also holds a digest of the rows' content, the same for CSV and Parquet. A Parquet
+file carries its sidecar in its own metadata as well.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ def load(path: Path) -> Synthetic:
         same = False
     if not same:
         raise _reading(
-            f"the rows of {str(path)!r} are not those that its sidecar was written for: they were changed, left out or put in another "
-            "order; intervals come from the release alone, so ask for the original file"
+            f"the rows of {str(path)!r} are not those that its sidecar was written for: they were changed, dropped or put in another "
+            "order. Intervals come from the release alone, so ask for the original file"
         )
     return Synthetic(frame, release, facts)
 
@@ -189,12 +189,12 @@ def _sidecar_text(path: Path) -> str:
         try:
             metadata = pq.read_schema(path).metadata or {}
         except (OSError, pa.ArrowException):
-            raise _reading(f"{str(path)!r} is no Parquet file that can be read; ask for the original file") from None
+            raise _reading(f"{str(path)!r} is not a readable Parquet file; ask for the original file") from None
         if _KEY in metadata:
             return str(metadata[_KEY].decode("utf-8", errors="replace"))
     raise _reading(
-        f"{str(path)!r} has no sidecar ({beside.name}), and synthetic rows carry no interval of their own; put the sidecar beside the "
-        f"file, or {_MAKE}"
+        f"{str(path)!r} has no sidecar ({beside.name}), and synthetic rows carry no interval; put the sidecar into the folder "
+        f"of the file, or {_MAKE}"
     )
 
 
@@ -219,19 +219,19 @@ def _rows(path: Path, kinds: Mapping[str, str]) -> pd.DataFrame:
 
 _NOT_CALIBRATED = Flag(
     "fit_on_rows_differs",
-    "plain OLS on the rows does not return the released line",
+    "least squares on the rows does not return the released coefficients",
 )
 
 _ROWS_ADDED = Flag(
     "rows_added",
-    "rows drawn evenly from the schema were added, because plain OLS on the others had no single solution",
+    "rows drawn evenly from the schema were added, because least squares on the others had no single solution",
 )
 
 _REASONS = {
     "partial": "the privacy noise hides some coefficients (refit says which and what they need); on the rows they have the values that are "
-    "most likely beside the others",
-    "imprecise": "the privacy noise is too large beside the signal for intervals; the rows lie on a rough line",
-    "not_identified": "behind the privacy noise the data do not determine the line; the rows lie on a shrunken one",
+    "most likely given the others",
+    "imprecise": "the privacy noise is too large for intervals; the rows follow rough coefficients",
+    "not_identified": "the privacy noise is so large that the data do not determine the coefficients; the rows follow shrunken ones",
 }
 
 
@@ -240,11 +240,36 @@ _SHOWN = 5  # rows that a summary shows
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SyntheticData(BaseResult):
-    """One synthetic table or several, with the release behind them. Nothing in it is a record.
+    """Synthetic data: one table or several, with the release behind them.
 
-    frames: the tables as DataFrames, columns of the schema's kinds; made: how each was made, public numbers alone; release: all that was
-    paid for. `save` writes a table with its sidecar, from which `confide.refit` reads the intervals. Further fields are those of every
-    result (`confide.results.base`).
+    The rows are not records. `save` writes a table with its sidecar, from which
+    `confide.synthesis.refit` reads the intervals.
+
+    Parameters
+    ----------
+    frames : tuple of DataFrame
+        The tables, with columns of the schema's kinds.
+    made : tuple of mapping
+        How each table was made, in public numbers alone.
+    release : Release
+        The release that all tables come from.
+    schema : Schema
+        Schema of the columns.
+    formula : str
+        Formula of the regression.
+    sidecars : tuple of mapping, default ()
+        What is stored with each file: the release, how the rows were made, and
+        the digest of their content.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> method = cf.synthesis.SyntheticTable("y ~ x")
+    >>> made = cf.infer(cf.release(method, data, privacy=cf.GDP(1.0), ledger=None))
+    >>> made.frame.columns.tolist(), len(made.frames)
+    (['x', 'y'], 1)
     """
 
     frames: tuple[pd.DataFrame, ...]
@@ -252,7 +277,7 @@ class SyntheticData(BaseResult):
     release: Release
     schema: Schema
     formula: str
-    _sidecars: tuple[Mapping[str, Any], ...] = field(default=())
+    sidecars: tuple[Mapping[str, Any], ...] = field(default=())
 
     family: ClassVar[str] = "synthesis"
     rows_called: ClassVar[str] = "rows"
@@ -283,7 +308,7 @@ class SyntheticData(BaseResult):
             status=status,
             reason=_REASONS.get(status, ""),
             flags=tuple(flags),
-            _sidecars=tuple(
+            sidecars=tuple(
                 sidecar_of(release, one, frame, design.schema) for frame, one in zip(frames, made, strict=True)
             ),
         )
@@ -297,31 +322,52 @@ class SyntheticData(BaseResult):
 
     @property
     def sidecar(self) -> Mapping[str, Any]:
-        """What stands beside the first file: the release, how the rows were made, and the digest of their content."""
-        return self._sidecars[0]
+        """What is stored with the first file: the release, how the rows were made, and the digest of their content."""
+        return self.sidecars[0]
 
     def save(self, path: str | Path) -> tuple[Path, ...]:
-        """Write the rows as Parquet or CSV (by the ending) with their sidecars, NAME.confide.json; the paths of the tables.
+        """Write the rows as Parquet or CSV, with their sidecars.
 
-        Several files get numbers: "table.parquet" becomes "table-1.parquet" and so on. Raises `PlanError` for another ending.
+        Parameters
+        ----------
+        path : str or Path
+            File that ends with .parquet or .csv. Several files get numbers:
+            "table.parquet" becomes "table-1.parquet" and so on. Each sidecar is
+            called NAME.confide.json.
+
+        Returns
+        -------
+        tuple of Path
+            Paths of the tables.
+
+        Raises
+        ------
+        PlanError
+            The path has another ending.
         """
-        return write(Path(path), self.frames, self._sidecars)
+        return write(Path(path), self.frames, self.sidecars)
 
     def texts(self) -> Iterator[tuple[pd.DataFrame, str]]:
-        """Every table with the text of its sidecar, for those who write files of their own."""
-        for frame, sidecar in zip(self.frames, self._sidecars, strict=True):
+        """Every table with the text of its sidecar, for writers of other files.
+
+        Yields
+        ------
+        tuple of (DataFrame, str)
+            Table and text.
+        """
+        for frame, sidecar in zip(self.frames, self.sidecars, strict=True):
             yield frame, sidecar_text(sidecar)
 
     # a result like others -------------------------------------------------------------------------------------------
 
     @property
     def has_intervals(self) -> bool:
-        """Rows carry no interval; the release beside them does."""
+        """False, because intervals come from the release and not from the rows."""
         return False
 
     @property
     def status_said(self) -> str:
-        """What the status means."""
+        """The meaning of the status."""
         return (
             "rows that follow from the release; no interval comes from them" if self.status == "valid" else self.reason
         )
@@ -336,20 +382,20 @@ class SyntheticData(BaseResult):
         one = self.made[0]
         size = f"{one['rows']:,} rows" + (f" in each of {len(self.frames)} files" if len(self.frames) > 1 else "")
         return (
-            ("Made", f"{size}, {one['bins']} bins, noisy number of records {one['records_noisy']:,.0f}"),
+            ("Made", f"{size}, {one['bins']} bins, estimated number of records {one['records_noisy']:,.0f}"),
             ("Line", self._identity(one)),
         )
 
     def _identity(self, one: Mapping[str, Any]) -> str:
         if one["generator"] != "calibrated":
-            return "rows are noisy bin means: plain OLS on them is biased, and values may leave their bounds"
+            return "rows are noisy bin means: least squares on them is biased, and values may leave their bounds"
         off = one["ols_off_by"]
         if off is None:
-            return "plain OLS on the rows has no single solution"
-        drawn = "a line drawn around the released one, another in each file"
-        line = drawn if one.get("drawn_line") else "the released line"
+            return "least squares on the rows has no single solution"
+        drawn = "coefficients drawn around the released ones, others in each file"
+        line = drawn if one.get("drawn_line") else "the released coefficients"
         error = f"off by {off:.0e}" if off <= 1e-8 else f"only up to {off:.2g}: the response was kept in bounds"
-        return f"plain OLS on the rows returns {line}, {error}"
+        return f"least squares on the rows returns {line}, {error}"
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """What the first rows are, and the guarantee in words."""
@@ -365,7 +411,18 @@ class SyntheticData(BaseResult):
         )
 
     def to_frame(self, alpha: float | None = None) -> pd.DataFrame:
-        """The rows of the first file."""
+        """The rows of the first file.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            Ignored, because rows have no intervals.
+
+        Returns
+        -------
+        DataFrame
+            The rows.
+        """
         return self.frame.copy()
 
     def to_dict(self, alpha: float | None = None) -> dict[str, Any]:
@@ -377,7 +434,7 @@ class SyntheticData(BaseResult):
         """Entries of the JSON of this family."""
         files = [
             {**one, "content_sha256": sidecar["content_sha256"]}
-            for one, sidecar in zip(self.made, self._sidecars, strict=True)
+            for one, sidecar in zip(self.made, self.sidecars, strict=True)
         ]
         return {"formula": self.formula, "columns": list(self.frame.columns), "files": files}
 

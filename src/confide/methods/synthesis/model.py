@@ -1,21 +1,22 @@
-"""From a release to rows: what a synthetic table holds, and how far plain OLS on it is from the line it was put on.
+"""From a release to rows: what a synthetic table holds, and how far least squares on it is from the coefficients that it was made for.
 
-Pure post-processing: the draws come from generators keyed by the release's digest and the number of the file, so that one release and
-one set of options give one file, on every run.
+Pure post-processing: the draws come from generators keyed by the release's digest and the number of the file. So one release and one
+set of options give one file, on every run.
 
 The columns of synthetic records, from noisy bins alone: how many in each bin, and where within it.
 
 Post-processing of a release: the draws come from a generator keyed by its digest, so that one release gives one file.
 
-A response on a given line: residuals that are orthogonal to the model matrix of the file, so that plain OLS returns the line.
+A response with given coefficients: residuals that are orthogonal to the model matrix of the file, so that least squares returns them.
 
-The line of a release in the units of the data: what the rows of a file are put on, so that plain OLS on them returns it.
+The coefficients of a release in the units of the data, which least squares on the rows of a file returns.
 
-It is the line of the table of `LeastSquares`, coefficient by coefficient. Rows need all of them, and a table may leave some out that noise
-hides: these get their most likely values beside the others, from the same released normal equations A and b. With u the line in half-ranges
-of the response (for one half-width of each feature) measured from where the rounds stood, u ~ N(0, I) is taken for it beforehand; what the
-table tells fixes some of its directions, w are the others, and b less what is fixed is K w plus noise of known covariance V, so that w is
-K'(K K' + V)^-1 of it. Post-processing, without draws. Source: Wiener 1949 (the linear estimate of least mean square error).
+They come from the table of `LeastSquares`, one for one. Rows need all of them, and a table may leave some out that noise hides.
+These get their most likely values given the others, from the same released normal equations A and b. Let u be the coefficients in
+half-ranges of the response (for one half-range of each feature), measured from where the rounds ended. Beforehand u ~ N(0, I) is
+assumed. What the table tells fixes some of its directions, and w are the others. b less what is fixed is K w plus noise of known
+covariance V, so that w is K'(K K' + V)^-1 of it. Post-processing, without draws. Source: Wiener 1949 (the linear estimate of least mean
+square error).
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ _FLAT = 1e-6
 def row_numbers(counts: Array, total: float) -> Whole:
     """Whole numbers of rows (bins,), at least 0, that add up to max(round(total), 0).
 
-    The same amount is taken from every noisy count until what is left above 0 adds up to `total`: leaving out negative counts alone
-    would make more rows than there were records. Halves go to the bins with the largest rest.
+    The same amount is taken from all noisy counts until what is left above 0 adds up to `total`. Dropping negative counts alone would
+    make more rows than there were records. Halves go to the bins with the largest rest.
 
     >>> row_numbers(np.array([5.2, -2.0, 0.4, 3.4]), 7.0).tolist()
     [4, 0, 0, 3]
@@ -164,7 +165,7 @@ _SINGULAR = 1e-10
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Coefficients (p,) in the order of the design's names and the residual sd, both in the units of the data.
+    """Coefficients (p,) in the order of the design's names and the residual SD, both in the units of the data.
 
     covariance (p, p): of the coefficients, sampling and privacy noise; None where the release gives no valid one.
     """
@@ -207,12 +208,12 @@ class Matrix:
         return bool(rows < p + 2 or self.basis.shape[1] < p)
 
     def fitted(self, y: Array) -> Array:
-        """Plain OLS of y, on columns scaled to length 1."""
+        """Least squares of y, on columns scaled to length 1."""
         solution, *_ = np.linalg.lstsq(self.values / self.length, y, rcond=None)
         return np.asarray(solution / self.length)
 
     def residuals(self, sigma: float, generator: np.random.Generator) -> Array:
-        """Normal residuals (rows,), exactly orthogonal to the matrix, of which OLS estimates the sd `sigma` exactly."""
+        """Normal residuals (rows,), exactly orthogonal to the matrix, of which OLS estimates the SD `sigma` exactly."""
         rows, rank = self.basis.shape
         found: Array = generator.standard_normal((rows,))
         for _ in range(2):  # once more for what rounding left
@@ -226,7 +227,7 @@ class Matrix:
         return np.asarray(y if self.deficient else y + self.values @ (line.coefficients - self.fitted(y)))
 
     def off_by(self, y: Array, coefficients: Array) -> float:
-        """How far plain OLS is off: the largest difference, each against 1 or the coefficient, whichever is larger."""
+        """How far least squares is off: the largest difference, each against 1 or the coefficient, whichever is larger."""
         if self.deficient:
             return inf
         off = np.abs(self.fitted(y) - coefficients) / np.maximum(np.abs(coefficients), 1.0)
@@ -243,8 +244,8 @@ _MOST_ROWS = 10**8
 class Options:
     """How a file is made from a release; none of it costs anything.
 
-    rows: their number, None for the noisy number of records; bounded: the response is moved to its bounds and, in an integer column,
-    rounded, which costs the identity with the released coefficients.
+    rows: their number, None for the estimated number of records; bounded: the response is clipped to its bounds and, in an integer
+    column, rounded. Least squares then no longer returns the released coefficients.
     """
 
     rows: int | None = None
@@ -255,13 +256,13 @@ class Options:
         whole = isinstance(rows, (int, np.integer)) and not isinstance(rows, bool)
         if rows is not None and (not whole or rows < 1):
             raise PlanError(
-                f"rows must be a whole number of at least 1, got {rows!r}; leave it out for the noisy number of records"
+                f"rows must be a whole number of at least 1, got {rows!r}; leave it out for the estimated number of records"
             )
         if not isinstance(self.bounded, bool):
             raise PlanError(f"bounded must be True or False, got {self.bounded!r}; leave it out for False")
 
     def rows_for(self, records: float) -> float:
-        """How many rows are made of a noisy number of records; `PlanError` when nobody chose the number and it is beyond reason."""
+        """How many rows are made of an estimated number of records; `PlanError` when no number was chosen and it is beyond reason."""
         if self.rows is not None:
             return float(self.rows)
         if not records <= _MOST_ROWS:
@@ -275,7 +276,7 @@ class Options:
         if self.rows is not None and self.rows < len(design.names) + 2:
             raise PlanError(
                 f"rows must be at least {len(design.names) + 2} for {len(design.names)} coefficients, got {self.rows}; "
-                "leave it out for the noisy number of records"
+                "leave it out for the estimated number of records"
             )
 
 
@@ -288,7 +289,7 @@ class Rows:
 
 
 def build_rows(release: Release, design: ModelMatrix, line: Line, options: Options, file: int = 1) -> Rows:
-    """Rows whose plain OLS is the line: features from the bins, then the response.
+    """Rows on which least squares returns the released coefficients: features from the bins, then the response.
 
     file: the number of the file, part of the key of every draw.
     """
@@ -334,8 +335,8 @@ def _plain_response(design: ModelMatrix) -> str:
     name = design.response.plain
     if name is None:
         raise PlanError(
-            f"a file has columns of the schema, and the response {design.response.name!r} is none; "
-            "declare it as a column of its own in the schema and put it on the left of ~"
+            f"a file has columns of the schema, and the response {design.response.name!r} is not one; "
+            "declare it as a column in the schema and put it on the left of ~"
         )
     return name
 
@@ -357,7 +358,7 @@ def _matrix(columns: Mapping[str, NDArray[Any]], design: ModelMatrix, rows: int)
 def _with_finite_terms(
     columns: dict[str, NDArray[Any]], noisy: NoisyBins, design: ModelMatrix, numbers: NDArray[np.int64], generator: Any
 ) -> tuple[dict[str, NDArray[Any]], int]:
-    """Rows with a term that is no number are drawn again in their bins, and in the end left out."""
+    """Rows with a term that is not a number are drawn again in their bins, and excluded in the end."""
     if all(term.plain is not None or term.binary for term in design.terms):
         return columns, 0
     bin_of = np.repeat(np.arange(len(numbers)), numbers)
@@ -416,10 +417,10 @@ def frame_of(columns: Mapping[str, NDArray[Any]], schema: Schema) -> pd.DataFram
 def literal_rows(release: Release, design: ModelMatrix, options: Options, file: int = 1) -> Rows:
     """Rows from the bins' noisy sums alone, whose sums per bin are the noisy ones exactly.
 
-    Every row of a bin is its noisy mean plus noise of the size that the sums carry, centred within the bin (the sum is sufficient, so
-    this is equal in law to noise of its own on every row's share of the sum). Bins with fewer than 2 rows are left out. Values may leave
-    the bounds and the lattice of integers. Source: Lin, Slavković, Bhoomireddy 2025 (arXiv 2510.16974), Algorithm 3, with the noise that
-    its claim needs and with sums centred in their bins.
+    Every row of a bin is its noisy mean plus noise of the size that the sums carry, centered within the bin. The sum is sufficient, so
+    this is equal in distribution to separate noise on every row's share of the sum. Bins with fewer than 2 rows are excluded. Values
+    may leave the bounds and the lattice of integers. Source: Lin, Slavković, Bhoomireddy 2025 (arXiv 2510.16974), Algorithm 3, with the
+    noise that its claim needs and with sums centered in their bins.
     """
     noisy = read_bins(release, design, label=True)
     assert noisy.labels is not None
@@ -467,7 +468,7 @@ def literal_rows(release: Release, design: ModelMatrix, options: Options, file: 
 def _places(
     sums: Array, noisy: NoisyBins, numbers: NDArray[np.int64], row: NDArray[np.int64], generator: np.random.Generator
 ) -> Array:
-    """Noisy means plus centred deviations of sd `sd_sums` / sqrt(rows of the bin), shape (rows,)."""
+    """Noisy means plus centered deviations of SD `sd_sums` / sqrt(rows of the bin), shape (rows,)."""
     size = np.maximum(numbers, 1).astype(np.float64)
     deviation = generator.standard_normal(len(row))
     mean = np.bincount(row, deviation, minlength=len(numbers)) / size
@@ -490,7 +491,7 @@ def line_of_release(release: Release, method: LeastSquares) -> tuple[Line, str]:
 @dataclass(frozen=True, eq=False)
 class _Equations:
     """gram u = cross, up to errors of covariance `noise`, and coefficients = rows u + start, in the units of the data; sigma: the residual
-    sd in these units. Shapes: rows (p, p), start (p,), gram (k, p), cross (k,), noise (k, k).
+    SD in these units. Shapes: rows (p, p), start (p,), gram (k, p), cross (k,), noise (k, k).
     """
 
     rows: Array
@@ -517,7 +518,7 @@ class _Equations:
 
 
 def _of_scores(release: Release, design: ModelMatrix) -> _Equations:
-    """Of rounds: A and b are those of delta = M'^-1 (theta - line), in coordinates v = M z."""
+    """Of rounds: A and b belong to delta = M'^-1 (theta - line), in coordinates v = M z."""
     terms = list(range(len(design.terms)))
     reading = LeastSquaresReading(release, ResultOptions(), design, terms)
     s, (matrix, shift) = reading.sandwich, to_units(design, terms, reading.box)

@@ -1,17 +1,17 @@
-"""A synthetic table: a file of synthetic records on which plain OLS returns a private line, with the release that it was made from.
+"""Synthetic data: a file of rows on which least squares returns differentially private coefficients, with the release behind it.
 
-Estimates: the population's least-squares line of a formula, as `LeastSquares` releases it, and how many records lie in which part of the
-columns' ranges. A file of rows is made from both: features from noisy bins, and a response whose residuals are exactly orthogonal to the
-model matrix of the file, so that ordinary least squares on the rows returns the released coefficients and the released residual sd. The
-rows are no records and carry no interval of their own: the release beside them does.
+Estimates the population's least-squares coefficients of a formula, as `LeastSquares` releases them, and how many records lie in which
+part of the columns' ranges. A file of rows is made from both: features from noisy bins, and a response whose residuals are exactly
+orthogonal to the model matrix of the file. So ordinary least squares on the rows returns the released coefficients and the released
+residual SD. The rows are not records and carry no interval: the release has the intervals.
 
-Guarantee: mu-GDP, add-remove or substitute. Half of mu^2 pays for the line (the draws of `LeastSquares` at that level, with the proofs that
-stand there), half for the bins (`bins`); both are Gaussian mechanisms on exact integers, and mu^2 adds up (Dong, Roth, Su 2022,
-Corollary 2). With generator="binagg" the bins get everything, sums of the response among them. Rows, their number and everything in the
-file follow from the release and public facts.
+Guarantee: mu-GDP, add/remove or substitution. Half of squared mu pays for the regression (the draws of `LeastSquares` at that level,
+with the proofs there), half for the bins (`bins`). Both are Gaussian mechanisms on exact integers, and the squares of mu add up (Dong,
+Roth, Su 2022, Corollary 2). With generator="binagg" the bins get everything, sums of the response among them. Rows, their number and
+everything in the file follow from the release and public facts.
 
 Interval: none from the rows. The release holds the statistics of `LeastSquares` under their own names, so that its table of the release
-is that of the line (`confide.refit`).
+is that of the regression (`confide.synthesis.refit`).
 """
 
 from __future__ import annotations
@@ -38,16 +38,43 @@ from confide.sums.coding import ends
 _MOST_CELLS = 4096
 _LARGE = 1e60
 _NO_INTERVAL = "no interval: rows are noisy bin means, and values may leave their bounds"
-_FROM_RELEASE = "; from the release (confide.refit), never from the rows, which are made up: what treats them as records is too sure"
+_FROM_RELEASE = (
+    "; from the release (refit), never from the rows, because an analysis that treats rows as records is too confident"
+)
 
 
 @dataclass(frozen=True)
 class SyntheticTable(Method):
-    """Synthetic records on a private line, from one release.
+    """Synthetic data on a differentially private linear regression.
 
-    formula: "y ~ a + b", the response a column of the schema; generator: "calibrated" (OLS on the file returns the released line) or
-    "binagg" (noisy bin means, no line); cells: at most so many bins; term_bounds: public bounds of derived terms that have none.
+    Estimates the population's least-squares coefficients of a formula, and how
+    many records lie in each bin of the columns' ranges. Rows are drawn from
+    both.
 
+    Parameters
+    ----------
+    formula : str
+        Formula such as ``"y ~ a + b"``. The response is a column of the schema.
+    generator : {"calibrated", "binagg"}, default "calibrated"
+        With "calibrated", least squares on the file returns the released
+        coefficients. "binagg" uses noisy means of bins, without a regression.
+    cells : int, default 256
+        Largest number of bins.
+
+    Notes
+    -----
+    Guarantee: Gaussian DP with parameter mu, add/remove or substitution. With
+    "calibrated" the regression and the bins each cost half of the budget
+    (mu/sqrt(2) each); with "binagg" the bins cost all. Both are Gaussian
+    mechanisms on exact integers. Rows follow from the release, so they cost
+    nothing. They carry no interval.
+
+    References
+    ----------
+    Lin, Slavković, Bhoomireddy 2025, Algorithm 3; Dong, Roth, Su 2022.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> plan = SyntheticTable("y ~ x").plan(schema, cf.GDP(1.0))
@@ -63,7 +90,7 @@ class SyntheticTable(Method):
     name: ClassVar[str] = "synthetic_table"
     family: ClassVar[str] = "synthesis"
     source: ClassVar[str] = "noisy bins and a calibrated response; Lin, Slavković, Bhoomireddy 2025, Algorithm 3"
-    intervals: ClassVar[str] = "none from the rows; those of the line from the release beside the file (refit)"
+    intervals: ClassVar[str] = "none from the rows; those of the regression from the release (refit)"
     units: ClassVar[tuple[str, ...]] = LeastSquares.units
 
     def __post_init__(self) -> None:
@@ -80,13 +107,13 @@ class SyntheticTable(Method):
     # plan -----------------------------------------------------------------------------------------------------------
 
     def rules(self, schema: Schema) -> tuple[str, ...]:
-        """Those of the line: its rows and the bins' are the same ones of each unit."""
+        """The rules of the regression, because its rows and those of the bins are the same."""
         return self.regression.rules(schema) if self.generator == "calibrated" else ("keep",)
 
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """The spends and the guarantee, from public facts.
+        """Plan the budget items and the guarantee, from public facts.
 
         Raises `PlanError` for a formula or setting that cannot work, `PrivacyError` for an impossible guarantee.
         """
@@ -112,30 +139,30 @@ class SyntheticTable(Method):
 
     @property
     def regression(self) -> LeastSquares:
-        """The method of the line: its draws, and its table of the release."""
+        """The method of the regression: its draws, and its table of the release."""
         return LeastSquares(self.formula, term_bounds=self.term_bounds)
 
     def design_of(self, schema: Any) -> ModelMatrix:
-        """The design of the formula over a schema; `PlanError` when the response is no column."""
+        """The model matrix of the formula over a schema; `PlanError` where the response is not a column."""
         whole = Schema.of(schema)
         design = ModelMatrix.of(self.formula, whole, term_bounds=self.term_bounds)
         if design.response.plain is None:
             raise PlanError(
-                f"a file has columns of the schema, and the response {design.response.name!r} is none; "
-                "declare it as a column of its own in the schema and put it on the left of ~"
+                f"a file has columns of the schema, and the response {design.response.name!r} is not one; "
+                "declare it as a column in the schema and put it on the left of ~"
             )
         for term in (*design.terms, design.response):
             if max(abs(term.low), abs(term.high)) > _LARGE or term.high - term.low < 1 / _LARGE:
                 raise PlanError(
-                    f"the bounds of {term.name!r} are {term.low:g} and {term.high:g}; a variance in these units cannot be computed; "
-                    "declare the column in other units, with a size and a width between 1e-60 and 1e60"
+                    f"the bounds of {term.name!r} are {term.low:g} and {term.high:g}; a variance in these units cannot be computed. "
+                    "Declare the column in other units, with a size and a width between 1e-60 and 1e60"
                 )
         return design
 
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """The line, then the bins, level by level."""
+        """The regression, then the bins, level by level."""
         public: Mapping[str, Any] = {}
         if self.generator == "calibrated":
             public = self.regression.draw(source, plan, meter)
@@ -145,19 +172,57 @@ class SyntheticTable(Method):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> SyntheticData:
-        """One file with as many rows as the noisy number of records. There is no question to ask: `PlanError` for one."""
+        """The synthetic data of a release, as one file.
+
+        Parameters
+        ----------
+        release : Release
+            The release.
+        options : ResultOptions, optional
+            None, because there are no options.
+
+        Returns
+        -------
+        SyntheticData
+            As many rows as the estimated number of records.
+
+        Raises
+        ------
+        PlanError
+            An option is given.
+        """
         (options or ResultOptions()).only()
         return self.build(release)
 
     def build(
         self, release: Release, *, rows: int | None = None, files: int = 1, bounded: bool = False
     ) -> SyntheticData:
-        """The rows that a release stands for; the same ones each time.
+        """Build the rows of a release; each call gives the same ones.
 
-        rows: their number (None: the noisy number of records); files: how many files, each on a line of its own, drawn from the normal
-        distribution of the released one where its table answers for all coefficients; bounded: keep the response within its bounds, and
-        whole in an integer column, at the price of the identity with the released coefficients.
-        Raises `PlanError` for options that cannot work.
+        Parameters
+        ----------
+        release : Release
+            The release.
+        rows : int, optional
+            Number of rows. By default the estimated number of records.
+        files : int, default 1
+            Number of files. Several files have different coefficients, drawn
+            from the normal distribution of the released ones, where the table
+            answers for all coefficients.
+        bounded : bool, default False
+            Whether to clip the response to its bounds, and round it in an
+            integer column. Least squares on the rows then no longer gives the
+            released coefficients.
+
+        Returns
+        -------
+        SyntheticData
+            The rows, with the release behind them.
+
+        Raises
+        ------
+        PlanError
+            An option cannot work.
         """
         design = self.design_of(release.plan.declared)
         options = Options(rows, bounded)
@@ -182,7 +247,7 @@ class SyntheticTable(Method):
         return SyntheticData.from_rows(self, release, design, made, status=status)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """Two records at opposite ends of every column, and those that move the line most. None without a schema."""
+        """Two records at opposite ends of every column, and those that move the regression most. None without a schema."""
         if schema is None:
             return ()
         line = self.regression.worst_pairs(schema) if self.generator == "calibrated" else ()
@@ -190,7 +255,7 @@ class SyntheticTable(Method):
 
 
 def keyed_line(release: Release, file: int) -> np.random.Generator:
-    """The generator that draws the line of one of several files."""
+    """The generator that draws the coefficients of one of several files."""
     from confide.noise import keyed_generator
 
     return keyed_generator(release.sha256, "line", str(file))

@@ -1,1 +1,1 @@
-"""Tables: counts, shares, means, totals, ratios, persons, Table One."""
+"""Tables: counts, shares, means, totals, ratios, persons, Table 1."""

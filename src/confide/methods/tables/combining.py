@@ -1,8 +1,8 @@
 """Several tables of the same records as one strategy: marginals that they share are released once, at the shares of all.
 
-Counts and shares of one subgroup and one column of weights are views on marginals of the same records, and so are means and totals of the
+Counts and shares of one subgroup and one column of weights are views on marginals of the same records. So are means and totals of the
 same columns, where the same columns drop missing values. Their formulas joined by + are one table, whose least-squares margins serve each
-question; its noise is never more than a few per cent above that of the best Gaussian mechanism for all of them (`strategy`).
+question. Its noise is never more than a few percent above that of the best Gaussian mechanism for all of them (`strategy`).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _apart(methods: Mapping[str, Any], schema: Any) -> tuple[str, ...]:
         if len({drops for _, drops in group}) == len(group) > 1:
             names = ", ".join(name for name, _ in group)
             notes.append(
-                f"{names} are tables of different records: one with a missing {', '.join(differ)} is left out of some of them; "
-                "so they share no noise; with a level for what is missing (on_missing in the schema) they may be one"
+                f"{names} are tables of different records: one with a missing {', '.join(differ)} is excluded from some of them. "
+                "So they share no noise; with a level for what is missing (on_missing in the schema) they may be one"
             )
     return tuple(notes)
 

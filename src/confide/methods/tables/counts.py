@@ -1,18 +1,19 @@
-"""Counts and shares over a crossing, with margins that add up and intervals for the population or for the data set.
+"""Counts and shares over a crossing, with margins that add up and intervals for the population or for the dataset.
 
-Guarantee: mu-GDP, add-remove or substitute. For each marginal A of the strategy (`strategy`) a record adds 1 to one cell: sensitivity 1
-under add-remove, sqrt(2) under substitute (`cell_sums`); independent rounded Gaussian noise with the share s_A of mu^2, sum s_A = 1
-(Dong, Roth, Su 2022: mu^2 adds). Under substitute, with n public and no record left out, the total is exact and is not drawn.
+Guarantee: mu-GDP, add-remove or substitution. For each marginal A of the strategy (`strategy`) a record adds 1 to one cell. The sensitivity
+is 1 under add-remove and sqrt(2) under substitution (`cell_sums`). Each marginal gets independent rounded Gaussian noise with the share s_A
+of the cost, sum s_A = 1 (Dong, Roth, Su 2022: squares of mu add up). Under substitution, with a public n and no record excluded, the total
+is exact and is not drawn.
 
-Interval of a count: population (Poisson sampling) Y + z^2/2 +- z sqrt(Y + v + z^2/4), data set Y +- z sqrt(v); of a share: the p with
-(Y - p N)^2 <= z^2 (N p (1 - p) + V(Y - p N)), Wilson's and Fieller's at once; V by least squares over all marginals (`margins`).
+Interval of a count: population (Poisson sampling) Y + z^2/2 +- z sqrt(Y + v + z^2/4), dataset Y +- z sqrt(v). Interval of a share: the p
+with (Y - p N)^2 <= z^2 (N p (1 - p) + V(Y - p N)), which joins Wilson's and Fieller's. V is by least squares over all marginals
+(`margins`).
 
-Tables of counts and of shares: counts of cells, in records or in weight, their intervals, and the tests that they answer.
+Tables of counts and of shares hold counts of cells, in records or in weight, their intervals and their tests.
 
-Counts by the noise that is wanted, `Counts("region * age", precision={"total": 5, "1-way": 5, "2-way": 3})`, at the least budget.
-
-The wishes are standard deviations of the noise of a cell, by marginal; no number of records is needed, and nothing tells of one. The
-shares of the marginals are those of the least mu^2 at which every wish is met (`Strategy.for_precision`).
+`Counts("region * age", precision={"total": 5, "1-way": 5, "2-way": 3})` gives counts with the wanted noise at the least budget.
+The wanted SDs of the noise are by cell of each marginal. No number of records is needed, and nothing reveals one. The shares of the
+marginals meet every wish at the least cost (`Strategy.for_precision`).
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ else:
 
 
 OF_ROWS = (
-    "the null laws of these tests are of records that count alike, and here the rows of a unit count once together; plan the test with "
+    "the null laws of these tests are of records that count alike, and here a unit's rows count once together; plan the test with "
     'Unit(..., rule="keep"), one row of each'
 )
 
@@ -72,7 +73,7 @@ _STEPS = 1 << BITS
 
 
 class CountedTable(CellTable):
-    """What tables of counts and shares share: joint errors of counts, the weights behind them, tests of the population."""
+    """Common base of tables of counts and shares: joint errors, weights and tests."""
 
     def counts(self, axes: Axes) -> Array:
         y = super().counts(axes)
@@ -109,11 +110,31 @@ class CountedTable(CellTable):
         return ()
 
     def test(self, kind: str, *attributes: str, given: Any = None, **settings: Any) -> HypothesisTests:
-        """A test that counts answer, of the population; shares have the same counts behind them.
+        """Test a hypothesis about the population, from the counts of this release.
 
-        test("independence", "smoker", "region", given="sex"): chi-square, noise-aware; test("fit", "region", expected=[.5, .3, .2]):
-        public shares, equal ones when left out; test("trend", "case", "dose", scores=[0, 1, 5], level="yes"): whether a share changes with
-        the dose; test("proportion", "smoker", p=.2, level="yes", alternative="less"): one share. `PlanError` for any other.
+        Parameters
+        ----------
+        kind : {"independence", "fit", "trend", "proportion"}
+            "independence" of two columns, "fit" of one to public shares, "trend"
+            of a share by dose, "proportion" of a level.
+        *attributes : str
+            Columns, two or one.
+        given : str or sequence of str, optional
+            Columns within whose levels independence is tested.
+        **settings : optional
+            ``expected`` of "fit", ``scores`` and ``level`` of "trend"; ``p``,
+            ``level`` and ``alternative`` of "proportion".
+
+        Returns
+        -------
+        HypothesisTests
+            Statistic, degrees of freedom and p-value. The null distribution includes
+            the privacy noise.
+
+        Raises
+        ------
+        PlanError
+            The table does not hold these columns, is weighted, or has no such test.
         """
         check_one_test(self.layout.crossing.schema)
         if self.layout.of_units:
@@ -140,7 +161,11 @@ class CountedTable(CellTable):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CountTable(CountedTable):
-    """Numbers of records by cell. Estimates may be negative and are no integers: only so do they add up without bias."""
+    """Table of numbers of records by cell and margin.
+
+    Estimates may be negative and need not be whole numbers, because only then do
+    they add up without bias.
+    """
 
     kind: ClassVar[str] = "counts"
     noun: ClassVar[str] = "Records"
@@ -172,13 +197,20 @@ class CountTable(CountedTable):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ShareTable(CountedTable):
-    """Shares of records by cell: of all records, or of those in the same cell of the attributes `within`."""
+    """Table of shares of records by cell.
+
+    Parameters
+    ----------
+    within : tuple of int, default ()
+        Places of the columns within whose levels shares add up to 1.
+    """
 
     within: Axes = ()
 
     kind: ClassVar[str] = "shares"
     noun: ClassVar[str] = "Shares of records"
     rows_hold: ClassVar[str] = "share"
+    percent: ClassVar[bool] = True
 
     @property
     def marginals(self) -> tuple[Axes, ...]:
@@ -195,7 +227,7 @@ class ShareTable(CountedTable):
         return tuple(dict.fromkeys(self.base(axes) for axes in self.marginals))
 
     def parts(self, axes: Axes) -> tuple[Array, Array, float, float, float]:
-        """(Y, N of each cell's base, their noise variances, their noise covariance)."""
+        """Counts Y, sizes N of each cell's base, their noise variances and their noise covariance."""
         below = self.base(axes)
         v_base = self.count_variance(below)
         ratio = self.margins.cells(below) / self.margins.cells(axes)
@@ -228,7 +260,7 @@ class ShareTable(CountedTable):
         return (np.clip(y / np.maximum(n, 1.0), -1.0, 2.0), *self._roots(axes, z, cut=False))
 
     def _roots(self, axes: Axes, z: float, *, cut: bool = True, inside: bool = False) -> tuple[Array, Array]:
-        """inside: counts moved between 0 and those of all, as they are without noise."""
+        """Ends of the intervals of shares. inside: clip counts to between 0 and their base, as they are without noise."""
         y, n, v_count, v_base, covariance = self.parts(axes)
         if inside:
             n = np.maximum(n, 1.0)
@@ -239,7 +271,7 @@ class ShareTable(CountedTable):
         return share_interval(y, n, v_count, v_base, covariance, z, self.part, *weights, cut=cut)
 
     def _weights(self, axes: Axes, n: Array, p: Array) -> tuple[Array | float, Array | float]:
-        """`mean_weight` of each cell and of its base, which is at least the cell's part of it."""
+        """`mean_weight` of each cell and of its base."""
         if self.layout.weight is None:
             return 1.0, 1.0
         below = self.base(axes)
@@ -266,11 +298,25 @@ class ShareTable(CountedTable):
         return float(noise / (size[0] * size[1]) + sampling)
 
     def odds_ratio(self, first: Any, second: Any = None, *, alpha: float = 0.05) -> pd.DataFrame:
-        """Ratios of odds with MOVER intervals on logits, called as `diff`. An end at 0 or 1 opens the interval."""
+        """Compare shares by ratios of odds, with MOVER intervals on logits.
+
+        Parameters
+        ----------
+        first, second : mapping of str to str
+            Cells to compare, as for `diff`.
+        alpha : float, default 0.05
+            One minus the level of the intervals.
+
+        Returns
+        -------
+        DataFrame
+            Ratios with intervals. Where a share may be 0 or 1, an end is infinite
+            or 0.
+        """
         return compared(self, "odds", first, second, 0, alpha)
 
     def strata(self, axes: Axes, column: int) -> tuple[Array, Array, Array, float, float]:
-        """(estimates, standard errors, sizes, noise sd of a size, the largest variance there is) for `standardise`."""
+        """Estimates, standard errors, sizes, SD of the noise of a size, and largest variance, for `standardise`."""
         estimate, error = self.points(axes, column)
         _, n, _, v_base, _ = self.parts(axes)
         if self.layout.of_units:
@@ -279,10 +325,30 @@ class ShareTable(CountedTable):
         return estimate, error, n, float(np.sqrt(v_base)), 0.25
 
     def standardise(self, weights: Mapping[str, float], over: str, *, alpha: float = 0.05) -> pd.DataFrame:
-        """Rates standardised to public weights of the levels of an attribute, which the shares must be within."""
+        """Standardize shares to public weights of the levels of one column.
+
+        Parameters
+        ----------
+        weights : mapping of str to float
+            Public weight of each level, such as ``{"young": 0.4, "old": 0.6}``.
+        over : str
+            Column of these levels. The shares must be within it.
+        alpha : float, default 0.05
+            One minus the level of the intervals.
+
+        Returns
+        -------
+        DataFrame
+            Standardized shares with standard errors and intervals.
+
+        Raises
+        ------
+        PlanError
+            The shares are not within `over`, or the weights do not fit its levels.
+        """
         if self.layout.axes(over)[0] not in self.within:
             raise PlanError(
-                f"shares are standardised over an attribute that they are within; plan Shares(..., within={over!r})"
+                f"shares are standardized over an attribute that they are within; plan Shares(..., within={over!r})"
             )
         return standardised(self, weights, over, 0, alpha)
 
@@ -327,7 +393,7 @@ def noise_covariance(table: CellTable, first: tuple[Axes, int], second: tuple[Ax
 
 
 def shares_shown(layout: Layout, within: Axes) -> tuple[Axes, ...]:
-    """The marginals of a table of shares: without those whose every share is 1."""
+    """The marginals of a table of shares, except those in which every share is 1."""
     return tuple(axes for axes in layout.shown if not set(axes) <= set(within))
 
 
@@ -336,7 +402,7 @@ _EXAMPLE = 'write cf.tables.Counts("region * smoker", precision={"total": 5, "1-
 
 
 def checked_precision(precision: Any, *, weights: Any) -> None:
-    """Raise `PlanError` for what names no noise, and beside weights, whose noise is in other units."""
+    """Raise `PlanError` unless `precision` names SDs of the noise, and for weights, whose noise has other units."""
     if precision is None:
         return
     numbers = isinstance(precision, Mapping) and all(
@@ -353,14 +419,14 @@ def checked_precision(precision: Any, *, weights: Any) -> None:
 
 
 def precise_strategy(layout: Layout, precision: Mapping[str, float], *, known: bool = False) -> Strategy:
-    """The shares at which the wishes cost least. known: the number of records is public."""
+    """The strategy that meets the wanted precision at the least cost. known: the number of records is public."""
     return _best(layout.crossing.sizes, layout.closure, _targets(layout, precision), known)[0]
 
 
 def least_mu(
     layout: Layout, precision: Mapping[str, float], squared_sensitivity: float, *, known: bool = False
 ) -> float:
-    """The smallest mu, rounded up in the sixth digit, whose noise is at most what is wished."""
+    """The smallest mu, rounded up in the sixth digit, at which the noise is as small as wanted."""
     need = _best(layout.crossing.sizes, layout.closure, _targets(layout, precision), known)[1]
     return sqrt(need * squared_sensitivity) * (1 + 1e-6)
 
@@ -373,7 +439,7 @@ def _best(
 
 
 def _targets(layout: Layout, precision: Mapping[str, float]) -> tuple[tuple[Axes, float], ...]:
-    """The largest noise variance of each marginal that has a wish; "2-way" stands for all crossings of two that are shown."""
+    """The largest noise variance of each marginal that `precision` names; "2-way" means all crossings of two columns in the table."""
     titles = {layout.crossing.title(axes): axes for axes in layout.shown}
     ways = {f"{len(axes)}-way" for axes in layout.shown if axes}
     found: dict[Axes, float] = {}
@@ -395,7 +461,7 @@ def _targets(layout: Layout, precision: Mapping[str, float]) -> tuple[tuple[Axes
 
 
 class _CountMethod(TableMethod):
-    """What counts and shares share: one exact count for each cell."""
+    """Common base of counts and shares: one exact count for each cell."""
 
     per_level: ClassVar[bool] = True
 
@@ -430,24 +496,52 @@ class _CountMethod(TableMethod):
 
 @dataclass(frozen=True)
 class Counts(_CountMethod):
-    """Numbers of records over a crossing. formula: "a*b" (crossing and margins), "a:b" (crossing and total), "a + b" (one-way margins).
+    """Release the numbers of records by cell of a crossing, with margins.
 
-    inference: "population" (the records are a sample: Poisson sampling and noise) or "dataset" (these records: noise alone), without a
-    default; a question may ask for the other one. population_size: the public size of a finite population, whose sampling variance is
-    multiplied by 1 - n/N. weights: a numeric column with public bounds from 0 up, which each record counts with; the noise grows with the
-    largest weight over the mean one, so declare bounds that few weights reach. precision: the standard deviation of the noise that is
-    wished for, by marginal ("total", "1-way", "2-way", "region:smoker"): shares follow it, and a plan without a privacy is that of the
-    least mu. One pass.
+    The estimand is the number of records in each cell and margin: as expected in
+    the population (a Poisson model), or of exactly these records.
 
+    Parameters
+    ----------
+    formula : str
+        Grouping columns. ``"a * b"`` gives all cells and margins, ``"a:b"`` cells
+        and total, ``"a + b"`` two one-way tables. ``cut(age, 18, 65)`` makes
+        classes of a numeric column.
+    precision : mapping of str to float, optional
+        Largest SD of the noise wanted, by kind of cell, such as
+        ``{"total": 4, "1-way": 4, "region:smoker": 3}``. The budget is divided
+        accordingly, and a plan without `privacy` gets the least mu that suffices.
+
+    See Also
+    --------
+    Shares : Shares in percent instead of numbers.
+    DistinctCounts : Distinct persons when a person has several rows.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation, from Gaussian noise on exact integer
+    counts. One record changes one cell of each marginal by 1 (sensitivity 1;
+    root 2 under substitution). Marginals share the cost, as squares of mu add up.
+    Cells and margins are made consistent by least squares, which is
+    post-processing. One pass over the records.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "smoker": cf.Categorical(["no", "yes"])})
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]),
+    ...                     "smoker": cf.Categorical(["no", "yes"])})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> release = cf.release(Counts("region * smoker", inference="population"), data, cf.GDP(1.0), ledger=None)
-    >>> table = cf.infer(release)
+    >>> method = cf.tables.Counts("region * smoker", inference="population")
+    >>> table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None))
     >>> table.crosstab().shape, table.status
     ((3, 3), 'valid')
-    >>> wished = Counts("region * smoker", inference="dataset", precision={"total": 4, "1-way": 4, "2-way": 3})
-    >>> round(cf.plan(wished, schema).guarantee.mu, 2)
+    >>> precise = cf.tables.Counts("region * smoker", inference="dataset",
+    ...                            precision={"total": 4, "1-way": 4, "2-way": 3})
+    >>> round(cf.plan(precise, schema).guarantee.mu, 2)
     0.36
     """
 
@@ -469,7 +563,7 @@ class Counts(_CountMethod):
     )
     # under a design earlier ones cut weights and PSU sums otherwise; the numbers mean the same
     intervals: ClassVar[str] = (
-        "counts of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
+        "counts of a population (Poisson sampling and noise) or of the dataset (noise), exact in the noise"
     )
     verb: ClassVar[str] = "counts"
     shown_as: ClassVar[type[CellTable]] = CountTable
@@ -481,7 +575,7 @@ class Counts(_CountMethod):
         checked_precision(self.precision, weights=self.weights)
 
     def strategy(self, layout: Layout, *, known: bool = False) -> Strategy | LevelStrategy:
-        """The best shares, or those at which the wishes for its noise cost least."""
+        """The best shares of the cost, or those that meet `precision` at the least cost."""
         return (
             super().strategy(layout, known=known)
             if self.precision is None
@@ -489,7 +583,7 @@ class Counts(_CountMethod):
         )
 
     def priced(self, schema: Any, relation: str, n: int | None = None) -> Guarantee | None:
-        """What the wishes for the noise cost, for whoever plans without a privacy; None without wishes. n: of records, if it is public."""
+        """The cost of the wanted precision for a plan without a privacy; None without `precision`. n: public number of records, if any."""
         if self.precision is None:
             return None
         if not self._priceable(schema):
@@ -509,7 +603,7 @@ class Counts(_CountMethod):
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """Raises `PlanError` for a privacy under which the noise is above what `precision` wishes for, beside what tables refuse."""
+        """Plan the table. Raises `PlanError` for a privacy under which the noise exceeds `precision`, and for what tables refuse."""
         made = super().plan(schema, privacy, n=n, public=public)
         if self.precision is None or not self._priceable(schema):
             return made
@@ -537,7 +631,7 @@ class Counts(_CountMethod):
         return count
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The counts of practice records."""
+        """The counts of test data."""
         practice = CodedFrame.checked(frame)
         layout = self.about(practice.schema)
         values = np.concatenate([tabulated(layout, practice, axes) for axes in layout.shown])
@@ -546,18 +640,52 @@ class Counts(_CountMethod):
 
 @dataclass(frozen=True)
 class Shares(_CountMethod):
-    """Shares of records over a crossing, of all records or within the levels of some attributes.
+    """Release shares of records by cell, of all records or within groups.
 
-    within: the attributes whose cells the shares add up to 1 in: Shares("region * smoker", within="region") has the share of smokers of
-    each region. inference, population_size, weights: as for `Counts`, and so is the release.
+    The estimand is the share of records in each cell: in the population that the
+    records are a sample of, or of exactly these records.
 
+    Parameters
+    ----------
+    formula : str
+        Grouping columns. ``"a * b"`` gives all cells and margins, ``"a:b"`` cells
+        and total, ``"a + b"`` two one-way tables. ``cut(age, 18, 65)`` makes
+        classes of a numeric column.
+    within : str or tuple of str, optional
+        Columns within whose levels shares add up to 1. ``within="region"`` gives
+        the share of smokers in each region. Without it shares are of all records.
+
+    See Also
+    --------
+    Counts : Numbers of records instead of shares.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation, from Gaussian noise on exact integer
+    counts. One record changes one cell of each marginal by 1 (sensitivity 1;
+    root 2 under substitution). The release is the same as of `Counts`.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Wilson (1927), Probable inference, the law of succession, and statistical
+    inference, JASA 22.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "smoker": cf.Categorical(["no", "yes"])})
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]),
+    ...                     "smoker": cf.Categorical(["no", "yes"])})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> method = Shares("region * smoker", within="region", inference="population")
+    >>> method = cf.tables.Shares("region * smoker", within="region",
+    ...                           inference="population")
     >>> table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None))
-    >>> table.crosstab().shape, table.diff({"region": "N", "smoker": "yes"}, {"region": "S", "smoker": "yes"}).shape
-    ((3, 2), (1, 4))
+    >>> table.crosstab().shape
+    (3, 2)
+    >>> table.diff({"region": "N", "smoker": "yes"},
+    ...            {"region": "S", "smoker": "yes"}).shape
+    (1, 4)
     """
 
     formula: str
@@ -577,7 +705,7 @@ class Shares(_CountMethod):
         place=2,
     )
     # under a design earlier ones cut weights and PSU sums otherwise; the numbers mean the same
-    intervals: ClassVar[str] = "shares of a population (binomial sampling and noise) or of the data set (noise)"
+    intervals: ClassVar[str] = "shares of a population (binomial sampling and noise) or of the dataset (noise)"
     verb: ClassVar[str] = "shares"
     shown_as: ClassVar[type[CellTable]] = ShareTable
 
@@ -639,7 +767,7 @@ class Shares(_CountMethod):
         return {"within": self._within(layout)}
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The shares of practice records; NaN where no record has a base."""
+        """The shares of test data; NaN where no record has a base."""
         practice = CodedFrame.checked(frame)
         layout = self.about(practice.schema)
         within, values = self._within(layout), []

@@ -1,41 +1,41 @@
 """Which marginals to release at which share of the budget, so that all that are asked for are as precise as they can be.
 
-Attributes have d_i levels; a marginal A has n_A = prod d_i cells. For each A in the closure of what is asked for, all cells are released
+Attributes have d_i levels; a marginal A has n_A = prod d_i cells. For each A in the closure of the wanted marginals, all cells are released
 with noise variance 1/s_A (in units of the record's sensitivity over mu), sum s_A = 1. On the residual space of a, the contrasts of
-exactly the attributes in a, of dimension r_a = prod (d_i - 1), generalised least squares has the precision
+exactly the attributes in a, of dimension r_a = prod (d_i - 1), generalized least squares has the precision
 
     lambda_a/n = sum over A >= a of s_A/n_A,
 
-and a cell of B the noise variance (1/n_B^2) sum over a <= B of r_a n/lambda_a. The shares minimise sum over B asked for of omega_B times
-the mean of (noise variance over the mean count n/n_B), up to a constant sum_a r_a b_a/(lambda_a/n), b_a = sum over B >= a of omega_B/n_B.
-It is convex in s; s <- s sqrt(gradient), normalised, goes down to it, and the largest gradient over their mean says how near it is.
+and a cell of B the noise variance (1/n_B^2) sum over a <= B of r_a n/lambda_a. The shares minimize sum over B asked for of omega_B times
+the mean of (noise variance over the mean count n/n_B). Up to a constant this is sum_a r_a b_a/(lambda_a/n), with b_a = sum over B >= a of
+omega_B/n_B. It is convex in s; s <- s sqrt(gradient), normalized, goes down to it, and the largest gradient over their mean says how near
+it is.
 
-No linear Gaussian mechanism has a loss below (sum_a r_a sqrt(b_a))^2 (by Cauchy's inequality from sum_a r_a lambda_a/n <= 1), which needs
-noise of real weights; shares of integer counts come within a few per cent (`docs/methods/tables.md`).
-Source: the residual spaces of Xiao, He, Zhang, Kifer 2023, from which the bound and the precision are derived here anew.
+No linear Gaussian mechanism has a loss below (sum_a r_a sqrt(b_a))^2 (by Cauchy's inequality from sum_a r_a lambda_a/n <= 1). It needs
+noise of real weights; shares of integer counts come within a few percent (`docs/methods/tables.md`).
+Source: the residual spaces of Xiao, He, Zhang, Kifer 2023, from which the bound and the precision are derived here again.
 
-Released marginals put together by generalised least squares: tables whose margins add up, with their noise.
+Released marginals put together by generalized least squares: tables whose margins add up, with their noise.
 
-Each residual space a (the contrasts of exactly the attributes in a) is seen in every released marginal A >= a, as the sum of A over the
-other attributes, centred along each attribute of a. These agree but for noise of variance n_A/n_a V_A in each cell, so the best is their
-mean with weights 1/(n_A V_A). A table is the sum of its components; projections are Kronecker products, so nothing larger than a marginal
+Each residual space a (the contrasts of exactly the attributes in a) is seen in every released marginal A >= a. It is the sum of A over the
+other attributes, centered along each attribute of a. These agree but for noise of variance n_A/n_a V_A in each cell, so the best is their
+mean with weights 1/(n_A V_A). A table is the sum of its components. Projections are Kronecker products, so nothing larger than a marginal
 is formed.
 
 With spread_a = 1/sum over A >= a of 1/(n_A V_A), two cells of B and C have the noise covariance
 
     (1/(n_B n_C)) sum over a <= B and C of spread_a prod over i in a of (d_i [same level] - 1).
 
-Tables in which a person counts once in each year: what is shown, at which shares, and what hangs together across years.
+Tables in which a person counts once in each year: which cells it has, at which shares, and which depend on each other across years.
 
 Under `cf.Unit("person_id", per="year")` a person has one row in each of at most `groups` years. A cell of one year holds a person at most
 once, so that its count is a number of persons, and its interval that of independent records. Cells of different years hold the same
-persons: sums over years are no numbers of persons, and are not shown; differences between years and tests over several have no interval for
-the population, as what a person is in one year and in the next hang together.
+persons. So sums over years do not count persons, and are not in the table. Differences between years and tests over several have no
+interval for the population, because a person's rows in several years depend on each other.
 
 Every marginal that is drawn has the year among its attributes, so that a person moves it by sqrt(groups) rows at most
-(`core.units.privacy_unit`); the shares are the best ones of the table of one year. Simultaneous intervals take years as independent, which
-for
-normal errors is on the safe side whatever their correlation (Royen 2014, the Gaussian correlation inequality).
+(`core.units.privacy_unit`). The shares are the best ones of the table of one year. Simultaneous intervals assume independent years, which
+is on the safe side for normal errors, whatever their correlation (Royen 2014, the Gaussian correlation inequality).
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ class Strategy:
     def for_precision(
         cls, sizes: Sequence[int], closure: Sequence[Axes], targets: Mapping[Axes, float], *, known: bool = False
     ) -> tuple[Strategy, float]:
-        """(strategy, the least mu^2) with noise variances of at most `targets` for counts of cells of the marginals named.
+        """(strategy, the least square of mu) with noise variances of at most `targets` for counts of cells of the marginals named.
 
-        known: the total is public, so that a target of its own costs nothing.
+        known: the total is public, so that a target for it costs nothing.
         """
         asked = tuple(targets)
         wanted = np.array([targets[axes] for axes in asked])
@@ -154,7 +154,7 @@ class Strategy:
         return self._below(omega / self._cells)
 
     def _below(self, values: Array) -> Array:
-        """Sums over A >= a, for each a. Added one by one in a fixed order: plans must come out alike on every machine."""
+        """Sums over A >= a, for each a. Added individually in a fixed order: plans must come out alike on every machine."""
         below, above = self._pairs
         return np.bincount(below, weights=values[above], minlength=len(self.closure)).astype(np.float64)
 
@@ -246,7 +246,7 @@ def subsets(axes: Axes) -> Iterator[Axes]:
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """sizes: levels of each attribute; components: a -> (numbers, *levels of a), the sums on a, centred; spread: a -> spread_a, in squared
+    """sizes: levels of each attribute; components: a -> (numbers, *levels of a), the sums on a, centered; spread: a -> spread_a, in squared
     steps. Each number of a block has the same spread; total: of number 0, when it is public and has no noise.
 
     >>> table = np.arange(6.0).reshape(1, 2, 3)
@@ -294,7 +294,7 @@ class Margins:
         return cls(tuple(sizes), components, {part: 1.0 / own for part, own in precision.items()}, total)
 
     def rearranged(self, order: Sequence[int]) -> Margins:
-        """What is known of some of the attributes, in an order of their own: attribute k of the new one is order[k] of this."""
+        """What is known of some of the attributes, in another order: attribute k of the new one is order[k] of this."""
         place = {axis: new for new, axis in enumerate(order)}
         components, spread = {}, {}
         for part, values in self.components.items():
@@ -359,7 +359,7 @@ class Margins:
         return replace(self, spread={part: _QUIET * own for part, own in self.spread.items()})
 
     def contains(self, axes: Axes) -> bool:
-        """Whether a marginal follows from what was released."""
+        """Whether a marginal follows from the released marginals."""
         return all(part in self.components for part in subsets(axes))
 
     @cached_property
@@ -388,7 +388,7 @@ class UnitMargins(Margins):
         return cls(own.sizes, own.components, own.spread, None, dict(released), linear)
 
     def table(self, axes: Axes) -> Array:
-        """The marginal; of one that was not drawn the sums of omega^2 m are taken for those of omega m, which are no smaller."""
+        """The marginal; of one that was not drawn the sums of omega^2 m replace those of omega m, which are at least as large."""
         own = super().table(axes)
         rest = [number for number in range(len(own)) if number not in self.linear]
         if axes in self.raw:
@@ -436,8 +436,8 @@ def level_axis(layout: Layout) -> int | None:
         if own.column == per and own.coded:
             return axis
     raise PlanError(
-        f"each {layout.crossing.schema.protects} counts once in each {per}, and {layout.formula!r} is not crossed with {per}: sums over "
-        f"its levels are no numbers of {layout.crossing.schema.protects}; write {_crossed(layout, per)!r}, or read the records with "
+        f"each {layout.crossing.schema.protects} counts once in each {per}, and {layout.formula!r} is not crossed with {per}. Sums over "
+        f"its levels do not count {layout.crossing.schema.protects}; write {_crossed(layout, per)!r}, or read the records with "
         f"unit=cf.Unit({layout.crossing.schema.protects!r}), where each counts once in the whole table"
     )
 
@@ -472,7 +472,7 @@ def check_one_level(layout: Layout, inference: str, pairs: Any) -> None:
         if levels[0] != levels[1]:
             person = layout.crossing.schema.protects
             raise PlanError(
-                f"cells of two levels of {per} hold the same {person}, whose rows hang together, so that their difference has no interval "
+                f"cells of two levels of {per} hold the same {person}, whose rows depend on each other. Their difference has no interval "
                 f"for the population; ask for these records, inference='dataset', or compare cells of one {per}"
             )
 
@@ -489,7 +489,7 @@ def check_one_test(schema: Any) -> None:
 
 
 def check_within(layout: Layout, within: Axes) -> None:
-    """Refuse shares over several levels, which are no shares of units."""
+    """Refuse shares over several levels, which are not shares of units."""
     axis = level_axis(layout)
     if axis is not None and axis not in within:
         name = layout.crossing.attributes[axis].name

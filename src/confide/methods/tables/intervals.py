@@ -1,11 +1,11 @@
 """Intervals of table cells: Poisson counts, Wilson and Fieller's sets of shares and means, MOVER for differences and ratios.
 
-z is the normal quantile of the level. v, sd: noise variance and standard deviation; part: the share of the sampling variance that counts,
-1 for a population, 0 for the data set itself, 1 - n/N for a finite population. Arrays of cells in, arrays of cells out.
-Sources: Wilson 1927; Fieller 1954; Zou, Donner 2008 and Newcombe 1998 for the MOVER; the noise terms are derived in
+z is the normal quantile of the level, and v the noise variance. part: the share of the sampling variance that counts,
+1 for a population, 0 for the dataset itself, 1 - n/N for a finite population. Arrays of cells in, arrays of cells out.
+Sources: Wilson 1927; Fieller 1954; Zou, Donner 2008 and Newcombe 1998 for the MOVER. The noise terms are derived in
 `docs/methods/tables.md`.
 
-Intervals that hold together: draws of the largest error over all cells, in units of its standard error.
+Simultaneous intervals: draws of the largest error over all cells, in units of its standard error.
 
 The errors of cells are correlated, by margins that add up and by noise that they share, so that the quantile of the largest one is below
 Sidak's. Draws are keyed by what was drawn: the same numbers each time.
@@ -73,10 +73,10 @@ def share_interval(
 ) -> Pair:
     """The p in [0, 1] with (Y - p N)^2 <= z^2 (part N p (1 - p) + V(Y - p N)); [0, 1] where the set has no ends.
 
-    cut=False: its ends as they are, beyond 0 or 1 where noise puts them, and (-1, 2) where there are none: what a comparison takes its
-    margins from, since an end that is cut leaves no room for the error of the other share.
+    cut=False: its ends as they are, beyond 0 or 1 where noise puts them, and (-1, 2) where there are none. A comparison takes its
+    margins from them, because an end that is cut leaves no room for the error of the other share.
 
-    weight, base_weight: a = sum omega^2/sum omega of weighted records in the cell and in its base, b; then the sampling variance is
+    weight, base_weight: a = sum omega^2/sum omega of weighted records in the cell and in its base, b. Then the sampling variance is
     sum omega^2 (1[cell] - p)^2 = N p (a + (b - 2 a) p).
 
     >>> [round(float(v), 4) for v in share_interval(np.array(5.0), np.array(50.0), 0.0, 0.0, 0.0, 1.96)]
@@ -102,7 +102,7 @@ class MeanSums:
 
     v0, v1: noise variances of N and of each of the other four, which are independent of each other.
 
-    The variance of records is s^2 = 1 - Q/N - m^2 and half its noise sd, within [1e-4, 1 - m^2]: a variance that is too small by noise
+    The variance of records is s^2 = 1 - Q/N - m^2 and half its noise SD, within [1e-4, 1 - m^2]. A variance that is too small by noise
     costs more coverage than one that is too large costs width.
     """
 
@@ -129,7 +129,7 @@ class MeanSums:
 
     @cached_property
     def _raw(self) -> Array:
-        """s^2 within what is possible, and nothing else: what is estimated."""
+        """s^2 within what is possible, and nothing else: the estimate."""
         most = np.maximum(1.0 - self.mean**2, 0.0)
         return np.clip(most - self._q, 0.0, most)
 
@@ -190,7 +190,7 @@ class MeanSums:
 
     @cached_property
     def skewness(self) -> Array:
-        """Of the records, as far as it stands above its noise: the third moment less its noise sd, over s^3."""
+        """Of the records, where it exceeds its noise: the third moment less its noise SD, over s^3."""
         return np.asarray(_standing(self.third, np.sqrt(self.third_noise)) / self.variance**1.5)
 
     @cached_property
@@ -211,7 +211,7 @@ class MeanSums:
 
     @property
     def lean(self) -> Array:
-        """The third central moment over s^2, moved towards the far bound by half its noise sd."""
+        """The third central moment over s^2, moved toward the more distant bound by half its noise SD."""
         return np.asarray((self.third - np.sign(self.mean) * np.sqrt(self.third_noise) / 2) / self.variance)
 
     @property
@@ -245,8 +245,9 @@ class MeanSums:
 
     @cached_property
     def quiet(self) -> Self:
-        """The same sums as if they had no noise: their s^2 at least half a sd of it, as a smaller one is hidden and may be about so
-        large, their third moment as far as it stands above one.
+        """The same sums as if they had no noise. Their s^2 is at least half an SD of it, because a smaller one is hidden.
+
+        The third moment is what exceeds one SD of its noise.
         """
         m, third = self.mean, _standing(self.third, np.sqrt(self.third_noise))
         square = np.minimum(np.maximum(self._raw, np.sqrt(self.variance_noise) / 2), np.maximum(1.0 - m**2, 0.0))
@@ -264,8 +265,8 @@ class MeanSums:
     def interval(self, z: float, part: float = 1.0) -> Pair:
         """The theta in [-1, 1] with (S - theta N)^2 <= z^2 (v1 + theta^2 v0 + part N max(s^2, s^2 + f r (theta - m))), the hull of it.
 
-        r = (third central moment, moved towards the far bound by half its noise sd)/s^2 within [-(1 + m), 1 - m], f = 2/3 + 1/(3 z^2): the
-        variance of a skewed mean at theta, to first order in 1/sqrt(N), so that each end has its own quadratic.
+        r = (third central moment, moved toward the more distant bound by half its noise SD)/s^2 within [-(1 + m), 1 - m], f = 2/3 + 1/(3
+        z^2). This is the variance of a skewed mean at theta, to first order in 1/sqrt(N), so that each end has its own quadratic.
         """
         m = self.mean
         r = np.clip(self.lean, -(1.0 + m), 1.0 - m) * (2 / 3 + 1 / (3 * z * z))
@@ -290,7 +291,7 @@ class MeanSums:
 
     @property
     def spread_sampling(self) -> Array:
-        """N times the sampling variance of s^2, m4 - s^4, with half a noise sd of m4, and where noise hides m4 that of normal records."""
+        """N times the sampling variance of s^2, m4 - s^4, with half a noise SD of m4, and where noise hides m4 that of normal records."""
         square, allowed = self._raw, np.sqrt(self.fourth_noise) / 2
         return np.maximum(self.fourth + allowed - square**2, np.minimum(2 * square**2, allowed))
 
@@ -308,7 +309,7 @@ class MeanSums:
 
     @cached_property
     def extreme(self) -> NDArray[np.bool_]:
-        """Fewer records than 3 (kurtosis - 1), as far as it stands above its noise: about three squared skewnesses of (u - m)^2 at least.
+        """Fewer records than 3 (kurtosis - 1), where it exceeds its noise: about three squared skewnesses of (u - m)^2 at least.
 
         Then a few extremes rule the standard deviation, and who has not seen one has too short an interval.
         """
@@ -317,12 +318,12 @@ class MeanSums:
         return np.asarray(self.effective < 3 * (fourth / square**2 - 1.0))
 
     def spread_interval(self, z: float, part: float = 1.0) -> tuple[Array, Array, Array, Array]:
-        """(sd, its standard error, low, high) of the records: s^2 - z sqrt(V) and s^2 + d, d^2 = z^2 (V + part f r d/N).
+        """(SD, its standard error, low, high) of the records: s^2 - z sqrt(V) and s^2 + d, d^2 = z^2 (V + part f r d/N).
 
-        V = part (m4 - s^4)/N + noise, half a noise sd added to m4. (u - m)^2 is skewed, so that its mean varies more the larger it is: to
-        first order by r = its third cumulant over its second, here 2 s^2 (kurtosis - 1), which is exact for normal records and above what
-        two values have, within what the bounds allow; f = 2/3 + 1/(3 z^2) as for means. An sd that is not `clear` is NaN, and its interval
-        starts at 0.
+        V = part (m4 - s^4)/N + noise, half a noise SD added to m4. (u - m)^2 is skewed, so that its mean varies more the larger it is. To
+        first order it does so by r = its third cumulant over its second, here 2 s^2 (kurtosis - 1), within what the bounds allow. That is
+        exact for normal records and above what two values have. f = 2/3 + 1/(3 z^2) as for means. An SD that is not `clear` is NaN, and its
+        interval starts at 0.
         """
         square = self._raw
         var = part * self.spread_sampling / self.size + self.variance_noise
@@ -336,7 +337,7 @@ class MeanSums:
 
 
 def _standing(found: Array, error: Array) -> Array:
-    """What is found as far as it stands above one sd of its noise."""
+    """What exceeds one SD of its noise."""
     return np.asarray(np.sign(found) * np.maximum(np.abs(found) - error, 0.0))
 
 
@@ -419,8 +420,10 @@ def largest_errors(table: Numbers) -> Array | None:
 
 
 def expected_cells(layout: Layout, margins: Margins) -> tuple[Axes, Array] | None:
-    """(attributes, expected numbers of records in their crossing), at least 0: released where the formula has one largest marginal, else as
-    if attributes were independent, which only joint quantiles rest on. None where the crossing has more cells than are drawn.
+    """(attributes, expected numbers of records in their crossing), at least 0.
+
+    They are released where the formula has one largest marginal, else as if attributes were independent, which only joint quantiles rest
+    on. None where the crossing has more cells than are drawn.
     """
     every = tuple(range(len(layout.crossing.attributes)))
     if layout.crossing.cells(every) > _MOST_CROSSED:
@@ -446,7 +449,7 @@ _ALL = "Total"
 
 
 def margin_word(levels: Sequence[str]) -> str:
-    """What stands in the place of a level in a margin: a word that is none of the levels. Code tells a margin by its place alone.
+    """The word for a level in a margin: none of the levels. Code tells a margin by its place alone.
 
     >>> margin_word(["N", "S"]), margin_word(["None", "Total"])
     ('Total', '(Total)')
@@ -506,10 +509,6 @@ class Cells(Numbers, Protocol):
 
     @property
     def noun(self) -> str: ...
-    @property
-    def drawn_column(self) -> Any: ...
-    @property
-    def as_map(self) -> bool: ...
     @property
     def levels(self) -> NDArray[np.int64]: ...
     @property

@@ -145,7 +145,7 @@ class Layout:
 
     @property
     def heaviest(self) -> float:
-        """What the largest weights count as, the upper bound in the schema or a cap below it; 1 without weights, and of units."""
+        """The largest weight: the upper bound in the schema or a threshold below it; 1 without weights, and of units."""
         if isinstance(self.weight, CappedWeight):
             return self.weight.heaviest
         return float(self.weight.term.high) if isinstance(self.weight, Measure) else 1.0
@@ -170,7 +170,7 @@ class Layout:
         for name in meant:
             if name not in known:
                 raise PlanError(
-                    f"{name!r} is no attribute of this table{near_match(name, tuple(known))}; it has: {', '.join(known) or 'none'}"
+                    f"{name!r} is not an attribute of this table{near_match(name, tuple(known))}; it has: {', '.join(known) or 'none'}"
                 )
         return tuple(sorted(map(known.index, meant)))
 
@@ -197,7 +197,7 @@ def weight_of(text: Any, schema: Schema) -> Measure:
     column = schema[name]
     if isinstance(column, Categorical) or not 0 <= column.low < column.high:
         raise PlanError(
-            f"weights are numbers of at least 0 with a public largest one, and {name!r} has not such bounds; declare it as in "
+            f"weights are numbers of at least 0 with a public largest one, and {name!r} lacks these bounds; declare it as in "
             f"{name!r}: cf.Numeric(0, 20), where larger weights count as 20"
         )
     return Measure.of(quoted(name), schema, formula=f"weights={name}")
@@ -322,7 +322,7 @@ class FormulaReader:
             ) from None
         if self._name(first) not in self.schema:
             raise SchemaError(
-                f"cut names {self._name(first)!r}, which is no column of the schema{near_match(self._name(first), self.schema.names)}; "
+                f"cut names {self._name(first)!r}, which is not a column of the schema{near_match(self._name(first), self.schema.names)}; "
                 f"it has: {', '.join(self.schema.names)}"
             )
         return Attribute.cut(self._name(first), points, self.schema)

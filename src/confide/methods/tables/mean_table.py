@@ -46,7 +46,7 @@ class MeasuredTable(CellTable):
         return {"n": np.concatenate([self.sums(axes, column).n for axes, column in self._places])}
 
     def sums(self, axes: Axes, column: int) -> MeanSums:
-        """Noisy sums of a marginal's cells, in units of records and half-widths."""
+        """Noisy sums of a marginal's cells, in units of records and of half the range."""
         table = self.margins.table(axes)
         table = table.reshape(len(table), -1)
         start = self.rows.starts[column]
@@ -94,16 +94,16 @@ class MeasuredTable(CellTable):
         return float(self.margins.table(())[0]) / self.rows.count
 
     def _scale(self, column: int) -> tuple[float, float]:
-        """(middle, half-width) of a column."""
+        """The middle and half the range of a column."""
         measure = self.layout.measures[column]
         return measure.middle, measure.half
 
     def sd(self, alpha: float = 0.05) -> pd.DataFrame:
         """The standard deviation of the records of each cell: estimate, std_err, ci_low, ci_high, in the column's units, and flags.
 
-        "count_below_noise": the variance, or the number of records, does not stand above three standard deviations of its privacy noise:
-        the estimate is NaN, and the interval starts at 0. "skewed_few_records": a few extremes rule it (`intervals.MeanSums.extreme`), or
-        too few records for so skewed a mean.
+        "count_below_noise": the variance, or n, is not above three standard deviations of its privacy noise. The estimate is NaN, and the
+        interval starts at 0. "skewed_few_records": a few extreme values dominate (`intervals.MeanSums.extreme`), or the records are too
+        few for so skewed a mean.
         """
         z = float(-special.ndtri(check_alpha(alpha) / 2))
         parts, flags = [], []
@@ -117,9 +117,9 @@ class MeasuredTable(CellTable):
         return self.index.assign(**found, flags=np.concatenate(flags).astype(object))
 
     def shape(self) -> pd.DataFrame:
-        """Mean, sd, skewness and excess kurtosis of the records of each cell, without intervals; with noise of their own.
+        """Mean, standard deviation, skewness and excess kurtosis of the records of each cell, without intervals.
 
-        The last three are NaN where the variance, or the number of records, does not stand above three standard deviations of its noise.
+        The last three are NaN if the variance, or n, is not above three standard deviations of its noise.
         """
         parts = []
         for axes, column in self._places:

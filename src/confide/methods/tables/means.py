@@ -1,19 +1,19 @@
-"""Means and totals of bounded columns over a crossing, with standard deviation, skewness and kurtosis at the price of the mean.
+"""Means and totals of bounded columns over a crossing, with standard deviation, skewness and kurtosis at no further cost.
 
-Guarantee: mu-GDP, add-remove or substitute. For each marginal A of the strategy a record gives (T, S phi(u_1), ..., S phi(u_k)) to its
-cell, u_j in [-1, 1] by public bounds and |phi| <= 1 (`free_moments`): squared sensitivity T^2 + k S^2 under add-remove, 4 k S^2 under
-substitute, where T^2 = k S^2; independent rounded Gaussian noise with the share s_A of mu^2, sum s_A = 1 (Dong, Roth, Su 2022: mu^2
-adds).
+Guarantee: mu-GDP, add-remove or substitution. For each marginal A of the strategy a record gives (T, S phi(u_1), ..., S phi(u_k)) to its
+cell, u_j in [-1, 1] by public bounds and |phi| <= 1 (`free_moments`). The squared sensitivity is T^2 + k S^2 under add-remove, and 4 k S^2
+under substitution, where T^2 = k S^2. Each marginal gets independent rounded Gaussian noise with the share s_A of the cost, sum s_A = 1
+(Dong, Roth, Su 2022: squares of mu add up).
 
-Interval of a mean: Fieller's set with the variance of records s^2, which at each end follows the released skewness (`intervals.MeanSums`);
-of a total: normal, with the sampling variance N (s^2 + mean^2). A mean is of the column moved into its bounds.
+Interval of a mean: Fieller's set with the variance of records s^2, which at each end follows the released skewness (`intervals.MeanSums`).
+Interval of a total: normal, with the sampling variance N (s^2 + mean^2). A mean is of the column clipped to its bounds.
 
 Ratios of two totals over a crossing, such as income per hour: sum y/sum x, not the mean of the ratios.
 
-Guarantee: mu-GDP, add-remove or substitute; what is drawn and its sensitivity stand with `survey.path`: sums of both columns in one
-vector of free moments, and the meat of the linearised scores y - theta x.
+Guarantee: mu-GDP, add-remove or substitution. What is drawn and its sensitivity are in `survey.path`: sums of both columns in one
+vector of free moments, and the meat of the linearized scores y - theta x.
 
-Interval: linearised sampling variance, of persons or of the PSUs of the schema's design, and privacy noise (Cochran 1977; Binder 1983).
+Interval: linearized sampling variance, of persons or of the PSUs of the schema's design, and privacy noise (Cochran 1977; Binder 1983).
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ else:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class MeanTable(MeasuredTable):
-    """Means of columns by cell, in the columns' units; `sd` and `shape` have the other moments of the same release."""
+    """Table of means by cell, in the units of the columns.
+
+    `sd` and `shape` give the other moments of the same release.
+    """
 
     kind: ClassVar[str] = "means"
     noun: ClassVar[str] = "Means"
@@ -90,14 +93,14 @@ class MeanTable(MeasuredTable):
         return middle + half * sums.mean, middle + half * low, middle + half * high
 
     def weak(self, axes: Axes, column: int) -> NDArray[np.bool_]:
-        """Fewer records than three squared skewnesses: the interval of so skewed a mean may be short on one side."""
+        """Fewer records than three squared skewnesses, so that the interval may be too short on one side."""
         sums = self.sums(axes, column)
         if not self.part:
             return np.zeros(len(sums.n), dtype=np.bool_)
         return sums.skewed
 
     def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
-        """Between two means of a marginal: the noise that least squares makes them share."""
+        """Between two means of a marginal: the noise that they share by least squares."""
         sums, (_, half) = self.sums(axes, column), self._scale(column)
         places = [
             (axes, [int(v) for v in np.unravel_index(cell, self.layout.crossing.shape(axes))] if axes else [])
@@ -109,8 +112,30 @@ class MeanTable(MeasuredTable):
         return float(half * half * (of_s + product * of_n) / (sums.size[one] * sums.size[other]))
 
     def test(self, kind: str, *attributes: str, of: str | None = None, value: float = 0.0) -> HypothesisTests:
-        """A test that means answer, of the population: test("t", "sex"), two groups; test("f", "region"), several; test("mean", value=0),
-        all records, which for the difference of two columns is the paired t test. of: which variable. `PlanError` for any other.
+        """Test a hypothesis about means in the population, from this release.
+
+        Parameters
+        ----------
+        kind : {"t", "f", "mean"}
+            "t" compares two groups, "f" several groups, and "mean" the mean of all
+            records with `value`. Of the difference of two columns, "mean" is the
+            paired t-test.
+        *attributes : str
+            Column of the groups, for "t" and "f".
+        of : str, optional
+            Variable to test, if the table has several.
+        value : float, default 0.0
+            Mean under the null hypothesis, for "mean".
+
+        Returns
+        -------
+        HypothesisTests
+            Statistic, degrees of freedom and p-value.
+
+        Raises
+        ------
+        PlanError
+            The table does not hold these columns, or has no such test.
         """
         check_one_test(self.layout.crossing.schema)
         if self.layout.of_units:
@@ -122,7 +147,7 @@ class MeanTable(MeasuredTable):
         raise refused(self, kind, *attributes)
 
     def strata(self, axes: Axes, column: int) -> tuple[Array, Array, Array, float, float]:
-        """(estimates, standard errors, sizes, noise sd of a size, the largest variance there is) for `standardise`."""
+        """Estimates, standard errors, sizes, SD of the noise of a size, and largest variance, for `standardise`."""
         estimate, _ = self.points(axes, column)
         sums, (_, half) = self.loose(axes, column), self._scale(column)
         error = half * sums.standard_error(self.part)
@@ -131,7 +156,29 @@ class MeanTable(MeasuredTable):
     def standardise(
         self, weights: Mapping[str, float], over: str, *, of: str | None = None, alpha: float = 0.05
     ) -> pd.DataFrame:
-        """Means standardised to public weights of the levels of an attribute: standardise({"young": .4, "old": .6}, "age")."""
+        """Standardize means to public weights of the levels of one column.
+
+        Parameters
+        ----------
+        weights : mapping of str to float
+            Public weight of each level, such as ``{"young": 0.4, "old": 0.6}``.
+        over : str
+            Column of these levels.
+        of : str, optional
+            Variable to standardize, if the table has several.
+        alpha : float, default 0.05
+            One minus the level of the intervals.
+
+        Returns
+        -------
+        DataFrame
+            Standardized means with standard errors and intervals.
+
+        Raises
+        ------
+        PlanError
+            The table does not hold the column, or the weights do not fit its levels.
+        """
         return standardised(self, weights, over, self.column(of), alpha)
 
     def deviations(self, generator: np.random.Generator, draws: int) -> Iterator[Array]:
@@ -144,7 +191,7 @@ class MeanTable(MeasuredTable):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TotalTable(MeasuredTable):
-    """Totals of columns by cell, in the columns' units."""
+    """Table of totals by cell, in the units of the columns."""
 
     kind: ClassVar[str] = "totals"
     noun: ClassVar[str] = "Totals"
@@ -177,7 +224,7 @@ class TotalTable(MeasuredTable):
 
 
 class MomentMethod(TableMethod):
-    """What means and totals share: free moments in each cell."""
+    """Common base of means and totals: moments in each cell."""
 
     per_level: ClassVar[bool] = True
 
@@ -215,7 +262,7 @@ class MomentMethod(TableMethod):
         return Margins(own.sizes, whole, own.spread, known * steps)
 
     def _noises(self, layout: Layout, noise: float, relation: str) -> tuple[float, float]:
-        """(v0, v1): noise variances of a count and of a moment, from that in units of the sensitivity."""
+        """(v0, v1): noise variances of a count and of a moment, from the variance in units of the sensitivity."""
         rows = self._rows(layout, (), relation)
         squared = noise * float(self.statistic(layout, layout.shown[-1], relation).sensitivity_squared(relation))
         return squared / rows.count**2, squared / rows.steps**2
@@ -229,7 +276,7 @@ class MomentMethod(TableMethod):
         return (low, {**high, **{name: low[name] for name in layout.crossing.columns}}), (low, high)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The numbers of practice records; NaN where a cell has none."""
+        """The numbers of test data; NaN where a cell has none."""
         practice = CodedFrame.checked(frame)
         layout = self.about(practice.schema)
         values = []
@@ -241,7 +288,7 @@ class MomentMethod(TableMethod):
         return dict(zip(names, np.concatenate(values).tolist(), strict=True))
 
     def _practised(self, layout: Layout, practice: CodedFrame) -> Iterator[tuple[Array, Array]]:
-        """(the values of practice records, 0 where one is missing, and 1 or 0 for whether it is there) of each column."""
+        """Values of test data, 0 where one is missing, and 1 or 0 for whether it is present, of each column."""
         for measure in layout.measures:
             value, known = practice_values(measure, practice)
             yield np.where(known, value, 0.0), known.astype(float)
@@ -265,7 +312,7 @@ def _layout(
 
 @dataclass(frozen=True)
 class _Summary(MomentMethod):
-    """What means and totals share: their parameters, their words and how their table is read."""
+    """Common base of means and totals: parameters, words and the table that reads them."""
 
     formula: str
     inference: str | None = None
@@ -275,7 +322,7 @@ class _Summary(MomentMethod):
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
-            "target": f"{self.verb}, {about.words}{about.weighed}, of values moved into their bounds",
+            "target": f"{self.verb}, {about.words}{about.weighed}, of values clipped to their bounds",
             "intervals_for": self.intervals,
         }
 
@@ -289,17 +336,46 @@ class _Summary(MomentMethod):
 
 @dataclass(frozen=True)
 class Means(_Summary):
-    """Means of columns over a crossing, with the standard deviation, skewness and kurtosis at no further cost.
+    """Release means of columns by cell of a crossing, with SD and skewness.
 
-    formula: "income + bmi ~ region * cut(age, 18, 65)", the left side numeric columns or derived terms; "income" alone for all records.
-    inference, population_size, weights: as for `Counts`; term_bounds: public bounds of derived terms. With one column a record without its
-    value is left out; with several, each has its own number of values. One pass.
+    The estimand is the mean of each column, clipped to its declared bounds, in
+    each cell: in the population, or of exactly these records. Standard deviation,
+    skewness and kurtosis come from the same release at no further cost.
 
+    Parameters
+    ----------
+    formula : str
+        Numeric columns or derived terms, and the groups, such as
+        ``"income + bmi ~ region * cut(age, 18, 65)"``. ``"income"`` alone is the
+        mean of all records.
+
+    See Also
+    --------
+    Totals : Totals of the same columns.
+    Ratios : Ratios of two totals.
+    Quantiles : Medians and other quantiles.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation, from Gaussian noise on exact integer
+    sums of bounded moments. With k columns the squared sensitivity is T^2 + k S^2
+    under add-remove and 4 k S^2 under substitution, for steps T of the count and
+    S of a moment. Marginals share the cost, as squares of mu add up.
+    With one column a record without its value is excluded. With several columns,
+    each has its own number of values. One pass over the records.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]),
+    ...                     "income": cf.Numeric(0, 100)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> release = cf.release(Means("income ~ region", inference="population"), data, cf.GDP(1.0), ledger=None)
-    >>> table = cf.infer(release)
+    >>> method = cf.tables.Means("income ~ region", inference="population")
+    >>> table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None))
     >>> list(table.params.index), table.sd().shape
     (['income', 'income | region=N', 'income | region=S'], (3, 7))
     """
@@ -316,14 +392,14 @@ class Means(_Summary):
     )
     # under a design 1 cut weights and PSU sums otherwise; the numbers mean the same
     intervals: ClassVar[str] = (
-        "means of clipped columns, of a population (sampling and noise) or of the data set (noise)"
+        "means of clipped columns, of a population (sampling and noise) or of the dataset (noise)"
     )
     verb: ClassVar[str] = "means"
     example: ClassVar[str] = '"income ~ region"'
     shown_as: ClassVar[type[CellTable]] = MeanTable
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
-        """Of the first column in its units, with a third of its half-width as standard deviation and a mean half-way to a bound."""
+        """Of the first column in its units, with an SD of a third of the half-range and a mean halfway between middle and bound."""
         v0, v1 = self._noises(layout, noise, relation)
         sampling = count / 9 if self.inference == "population" else 0.0
         return layout.measures[0].half * sqrt(sampling + v1 + v0 / 4) / count
@@ -339,14 +415,40 @@ class Means(_Summary):
 
 @dataclass(frozen=True)
 class Totals(_Summary):
-    """Totals of columns over a crossing; the release is that of `Means`.
+    """Release totals of columns by cell of a crossing.
 
-    formula, inference, population_size, term_bounds, weights: as for `Means`.
+    The estimand is the total of each column, clipped to its declared bounds, in
+    each cell: in the population, or of exactly these records.
 
+    Parameters
+    ----------
+    formula : str
+        Numeric columns or derived terms, and the groups, such as
+        ``"income ~ region"``. ``"income"`` alone is the total of all records.
+
+    See Also
+    --------
+    Means : Means of the same columns.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation, from Gaussian noise on exact integer
+    sums of bounded moments. With k columns the squared sensitivity is T^2 + k S^2
+    under add-remove and 4 k S^2 under substitution, for steps T of the count and
+    S of a moment. The release is the same as of `Means`.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100)})
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]),
+    ...                     "income": cf.Numeric(0, 100)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> table = cf.infer(cf.release(Totals("income ~ region", inference="dataset"), data, cf.GDP(1.0), ledger=None))
+    >>> method = cf.tables.Totals("income ~ region", inference="dataset")
+    >>> table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None))
     >>> table.crosstab().shape
     (3, 1)
     """
@@ -362,7 +464,7 @@ class Totals(_Summary):
     )
     # under a design 1 cut weights and PSU sums otherwise; the numbers mean the same
     intervals: ClassVar[str] = (
-        "totals of clipped columns, of a population (sampling and noise) or of the data set (noise)"
+        "totals of clipped columns, of a population (sampling and noise) or of the dataset (noise)"
     )
     verb: ClassVar[str] = "totals"
     example: ClassVar[str] = '"income ~ region"'
@@ -370,7 +472,7 @@ class Totals(_Summary):
     shown_as: ClassVar[type[CellTable]] = TotalTable
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
-        """Of the first column in its units, with a third of its half-width as standard deviation and a mean in the middle."""
+        """Of the first column in its units, with an SD of a third of the half-range and a mean in the middle."""
         v0, v1 = self._noises(layout, noise, relation)
         own = layout.measures[0]
         sampled = count if self.inference == "population" else 0.0
@@ -389,17 +491,48 @@ _CALL = 'write cf.tables.ratios("income / hours ~ region", ...)'
 
 @dataclass(frozen=True)
 class Ratios(MomentMethod):
-    """Ratios of totals of two columns over a crossing.
+    """Release ratios of totals of two columns over a crossing.
 
-    formula: "income / hours ~ region", or "income / hours" for all records; numeric columns or derived terms; a record
-    that misses one of the two is left out. inference, term_bounds, weights: as for `Means`. Two passes, three with weights.
+    The estimand is sum y / sum x in each cell, of columns clipped to their
+    declared bounds. It is not the mean of the ratios of records.
 
+    Parameters
+    ----------
+    formula : str
+        Two numeric columns or derived terms, and the groups, such as
+        ``"income / hours ~ region"``. ``"income / hours"`` is of all records.
+
+    See Also
+    --------
+    Means : Means of columns.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation, from Gaussian noise on the sums of
+    both columns and on the squares of the linearized scores y - theta x. Their
+    sensitivity is proved in `confide.methods.tables.survey.draw`. A record that
+    misses one of the two values is excluded. Two passes over the records, three
+    with weights.
+
+    References
+    ----------
+    Cochran (1977), Sampling techniques.
+
+    Binder (1983), On the variances of asymptotically normal estimators from
+    complex surveys, ISR 51.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "income": cf.Numeric(0, 100), "hours": cf.Numeric(1, 80)})
+    >>> schema = cf.Schema({"region": cf.Categorical(["N", "S"]),
+    ...                     "income": cf.Numeric(0, 100), "hours": cf.Numeric(1, 80)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> table = cf.infer(cf.release(Ratios("income / hours ~ region", inference="population"), data, cf.GDP(1.0), ledger=None))
-    >>> list(table.params.index), table.status
-    (['income / hours', 'income / hours | region=N', 'income / hours | region=S'], 'valid')
+    >>> method = cf.tables.Ratios("income / hours ~ region", inference="population")
+    >>> table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None))
+    >>> list(table.params.index)
+    ['income / hours', 'income / hours | region=N', 'income / hours | region=S']
+    >>> table.status
+    'valid'
     """
 
     formula: str
@@ -417,10 +550,8 @@ class Ratios(MomentMethod):
         place=7,
     )
     # 1 of several rows per unit was charged too little; under a design both cut weights and PSU sums otherwise; the numbers mean the same
-    source: ClassVar[str] = (
-        "linearised ratios of totals (Cochran 1977; Binder 1983); sums and meats of integers derived in confide"
-    )
-    intervals: ClassVar[str] = "ratios of totals of clipped columns, of a population or of the data set"
+    source: ClassVar[str] = "linearized ratios of totals (Cochran 1977; Binder 1983); integer sums derived in confide"
+    intervals: ClassVar[str] = "ratios of totals of clipped columns, of a population or of the dataset"
     verb: ClassVar[str] = "ratios"
     example: ClassVar[str] = '"income / hours ~ region"'
     shown_as: ClassVar[type[CellTable]] = SurveyTable
@@ -440,18 +571,18 @@ class Ratios(MomentMethod):
 
     def facts(self, about: Layout) -> Mapping[str, Any]:
         return {
-            "target": f"ratios of totals, {self.formula}{about.weighed}, of values moved into their bounds",
+            "target": f"ratios of totals, {self.formula}{about.weighed}, of values clipped to their bounds",
             "intervals_for": self.intervals,
         }
 
     def expected(self, layout: Layout, axes: Any, count: float, noise: float, relation: str) -> float:
-        raise PlanError("a forecast of ratios hangs on both columns; ask for one of each mean")
+        raise PlanError("a forecast of ratios depends on both columns; ask for one of each mean")
 
     def table_of(self, release: Release, layout: Layout, margins: Margins, inference: str) -> CellTable:
         raise PlanError("ratios are read as a survey's table")
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The ratios of practice records; NaN where the lower total is 0."""
+        """The ratios of test data; NaN where the lower total is 0."""
         practice = CodedFrame.checked(frame)
         layout = self.about(practice.schema)
         (y, complete), (x, there) = self._practised(layout, practice)

@@ -41,7 +41,7 @@ _WEIGHED = ("counts", "shares", "means", "totals")
 
 
 def tabulated(layout: Layout, frame: CodedFrame, axes: Axes, weights: Array | None = None) -> Array:
-    """Sums of practice records by cell of a marginal, (cells,); of 1 each when weights are left out."""
+    """Sums of test data by cell of a marginal, (cells,); of 1 each without weights."""
     cells = layout.crossing.cells(axes)
     if isinstance(layout.weight, Measure):
         omega, keep = places_of_weights(layout.weight, practice_codes(layout.weight, frame))
@@ -92,7 +92,7 @@ class TableMethod(Method):
 
     def rules(self, schema: Any) -> tuple[str, ...]:
         """By weight where the unit asks for it: what a unit's rows say then counts once in the whole table, and tests are not answered.
-        A table of several columns, or with weights of its own, keeps one row."""
+        A table of several columns, or with a column of weights, keeps one row."""
         apart = schema.design is None and schema.cluster is None
         asked = isinstance(schema.unit, Unit) and schema.unit.rule == "weight" and apart
         if not asked or self.name not in _WEIGHED or self.weights is not None or len(self.about(schema).measures) > 1:
@@ -141,7 +141,7 @@ class TableMethod(Method):
         }
 
     def knows_total(self, layout: Layout, relation: str, n: int | None) -> bool:
-        """Whether the number of records in the table is public: substitute, a number that was given, and no record is left out."""
+        """Whether the number of records in the table is public: substitute, a number that was given, and no record is excluded."""
         return (
             relation == "substitute"
             and n is not None
@@ -223,7 +223,7 @@ class TableMethod(Method):
         return super().draw(source, plan, meter) if path is None else path.draw(source, plan, meter)
 
     def survey_layout(self, schema: Any) -> Layout:
-        """What is asked for, without weights: those of the design are put in."""
+        """The layout without weights; those of the design are added."""
         layout: Layout = self.about(schema)
         return replace(layout, weight=None)
 
@@ -232,7 +232,7 @@ class TableMethod(Method):
         return ()
 
     def survey_shown(self, layout: Layout) -> tuple[Axes, ...]:
-        """The marginals that stand in the table."""
+        """The marginals in the table."""
         return layout.shown
 
     def survey_rows(self, layout: Layout, relation: str) -> Any:
@@ -283,7 +283,7 @@ class TableMethod(Method):
 
     def joint(self, formula: str) -> TableMethod:
         """The table of this formula, of the same records, that holds its own marginals and those of others of its kin."""
-        raise PlanError(f"{self.name} is released by itself")
+        raise PlanError(f"{self.name} is released separately")
 
     def pools(
         self, questions: Mapping[str, Method], shares: Mapping[str, Fraction], schema: Any
@@ -299,7 +299,7 @@ class TableMethod(Method):
     def combine(
         self, releases: Sequence[Release], methods: Sequence[Method], options: ResultOptions | None
     ) -> CellTable:
-        """The same marginals asked again: several releases of one data set as one table, by generalised least squares (`combined`)."""
+        """The same marginals asked again: several releases of one dataset as one table, by generalized least squares (`combined`)."""
         return combined(releases, methods, options)
 
 
@@ -307,10 +307,10 @@ class TableMethod(Method):
 
 
 def combined(releases: Sequence[Release], methods: Sequence[Any], options: ResultOptions | None = None) -> CellTable:
-    """The table that the first release's method asks for, from all releases. They are of one data set, which is for the caller to know.
+    """The table that the first release's method asks for, from all releases. They are of one dataset, which is for the caller to know.
 
     Independent noise on the same marginals: precisions of each residual space add up (`Margins`), whatever marginals each release held. The
-    guarantee of the table is that of all releases together, mu^2 added up.
+    guarantee of the table is that of all releases together: squares of mu add up.
 
     Raises `PlanError` for releases that do not hold the same kind of numbers of the same records, and for one that is given twice.
     """
@@ -321,8 +321,8 @@ def combined(releases: Sequence[Release], methods: Sequence[Any], options: Resul
     layout = first.about(schema)
     if layout.of_units:
         raise PlanError(
-            "tables by weight under a unit are not combined: what a unit adds to the variance of a cell is no sum; read each release by "
-            "itself"
+            "tables by weight under a unit are not combined: what a unit adds to the variance of a cell does not add up; read each release "
+            "separately"
         )
     released: list[tuple[Axes, tuple[Array, float]]] = []
     for release, method in zip(releases, methods, strict=True):
@@ -372,7 +372,7 @@ def _check(releases: Sequence[Release], methods: Sequence[Any]) -> None:
     one = releases[0].plan
     if one.schema.get("design") is not None or one.schema.get("cluster") is not None:
         raise PlanError(
-            "releases of a survey's design have meats at estimates of their own and are not combined; ask for all cells in one table"
+            "releases of a survey's design have covariances at different estimates and are not combined; ask for all cells in one table"
         )
     for other in (release.plan for release in releases[1:]):
         same = (one.where, one.schema, one.relation, one.n) == (other.where, other.schema, other.relation, other.n)

@@ -1,19 +1,19 @@
 """Persons by what their rows say: how many have at least one row of a kind, and persons by number of such rows, with intervals.
 
-Beside tables of records, in which a person with ten rows counts at most as `rows` of the unit says, these count each unit once, by all its
+In tables of records a person with ten rows counts at most as `rows` of the unit says. These tables count each unit once, by all its
 rows: `any(condition)` is whether any row satisfies a condition, `number(condition, 1, 2, 5)` how many do, a column the level of most rows.
 
-Guarantee: mu-GDP, add-remove or substitute. For each marginal A of the strategy a unit adds 1 to one cell, whatever rows it has
-(`sums`): sensitivity 1 under add-remove, sqrt(2) under substitute; independent rounded Gaussian noise with the share s_A of mu^2,
-sum s_A = 1 (Dong, Roth, Su 2022: mu^2 adds).
+Guarantee: mu-GDP, add-remove or substitution. For each marginal A of the strategy a unit adds 1 to one cell, whatever rows it has
+(`sums`): sensitivity 1 under add-remove, sqrt(2) under substitution. Each gets independent rounded Gaussian noise with the share s_A of
+the cost, sum s_A = 1 (Dong, Roth, Su 2022: squares of mu add up).
 
-Intervals are those of counts and shares of independent records (`counts`), as each unit is one. Source: as `counts`.
+Intervals are as for counts and shares of independent records (`counts`), because each unit is one. Source: as `counts`.
 
 How many rows units have: a noisy histogram, and what each number of rows that counts would cost.
 
-Guarantee: mu-GDP, add-remove (a unit lies in one cell: sensitivity 1) or substitute (two cells: sqrt 2), whatever `rows` the schema says.
-Noise: rounded Gaussian (core 3.1). It serves to choose `rows` in `cf.Unit`, which is never done from the data by itself: whoever writes
-another number into the schema says that it came from this release. Source: exact histogram; Dong, Roth, Su 2022, Theorem 2.
+Guarantee: mu-GDP, add-remove (a unit lies in one cell: sensitivity 1) or substitution (two cells: sqrt 2), whatever `rows` the schema says.
+Noise: rounded Gaussian (core 3.1). It serves to choose `rows` in `cf.Unit`, which never happens automatically from the data. Anyone who
+writes another number into the schema says that it came from this release. Source: exact histogram; Dong, Roth, Su 2022, Theorem 2.
 """
 
 from __future__ import annotations
@@ -102,7 +102,13 @@ def _layout(method: Any, schema: Any) -> Layout:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DistinctCountTable(CountTable):
-    """Numbers of persons by cell; person: the id column that tells them apart."""
+    """Table of numbers of distinct persons by cell.
+
+    Parameters
+    ----------
+    person : str, default "person"
+        Id column that identifies a person.
+    """
 
     person: str = "person"
 
@@ -113,7 +119,13 @@ class DistinctCountTable(CountTable):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class DistinctShareTable(ShareTable):
-    """Shares of persons by cell; person: the id column that tells them apart."""
+    """Table of shares of distinct persons by cell.
+
+    Parameters
+    ----------
+    person : str, default "person"
+        Id column that identifies a person.
+    """
 
     person: str = "person"
 
@@ -128,7 +140,7 @@ def _title(table: Any, noun: str) -> str:
 
 
 class _OfPersons:
-    """What counts and shares of persons share."""
+    """Common base of counts and shares of persons."""
 
     units: ClassVar[tuple[str, ...]] = ("weight",)
     # each counts once, independently of all others: in clusters and designs they are not
@@ -146,7 +158,7 @@ class _OfPersons:
         own: dict[str, Any] = dict(super().facts(about))  # type: ignore[misc]
         person = about.crossing.schema.protects
         target = own["target"].replace("of records", f"of values of {person}", 1)
-        said = own["intervals_for"].replace("the data set", f"the values of {person} in the data set", 1)
+        said = own["intervals_for"].replace("the dataset", f"the values of {person} in the dataset", 1)
         constants = {**own.get("constants", {}), WHOLE: person}
         return {**own, "target": target, "intervals_for": said, "constants": constants}
 
@@ -163,25 +175,55 @@ class _OfPersons:
         return (ends(schema, crossing.read),) if crossing.read else ()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """`PlanError`: practice records have no ids, and so no persons."""
-        raise PlanError("practice records have no ids, so that nobody can be counted in them; count them in the data")
+        """Raise `PlanError`: test data have no ids, and so no persons."""
+        raise PlanError("test data have no ids, so that nobody can be counted in them; count them in the data")
 
 
 @dataclass(frozen=True)
 class DistinctCounts(_OfPersons, Counts):
-    """Numbers of persons by what their rows say; persons are the values of the schema's enforced unit.
+    """Release numbers of distinct persons, by what all their rows have.
 
-    formula: as of `Counts`, with `any(condition)`, `number(condition, 1, 2, 5)` (rows that satisfy it, cut at these numbers; 1, 2, 3, 5, 10
-    when left out) and `number(1, 2, 5)` (all rows) beside columns and cuts, at which a person has the level of most of its rows.
-    Conditions are those of `where`, without ~. where: the rows that are looked at; a person without one is not counted. inference,
-    population_size: as of `Counts`, of persons.
+    The estimand is the number of privacy units in each cell, each counted once:
+    as expected in the population (a Poisson model), or of exactly these units.
 
+    Parameters
+    ----------
+    formula : str
+        As for `Counts`, with conditions on a person's rows. ``any(condition)``
+        is yes or no. ``number(condition, 1, 2, 5)`` is the number of rows that
+        satisfy it, in classes from 1, 2 and 5; ``number(1, 2, 5)`` counts all
+        rows. A person has the level of a column that most of the rows have.
+    weights : None
+        Not available: each person counts once.
+    where : str, optional
+        Rows to look at. A person without one is not counted.
+
+    See Also
+    --------
+    DistinctShares : Shares of persons.
+    Counts : Numbers of rows.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation. A unit is in one cell of each
+    marginal, whatever rows it has (sensitivity 1; root 2 under substitution). The
+    schema must enforce a unit, such as ``cf.Unit("person_id")``.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"]), "sex": cf.Categorical(["F", "M"])}, unit=cf.Unit("pid"))
+    >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"]),
+    ...                     "sex": cf.Categorical(["F", "M"])}, unit=cf.Unit("pid"))
     >>> frame = schema.sample(3_000, seed=1)
     >>> frame["pid"] //= 3
-    >>> method = DistinctCounts("any(ill == 'yes') * sex", inference="dataset")
-    >>> table = cf.infer(cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None))
+    >>> data = cf.read(frame, schema)
+    >>> method = cf.tables.DistinctCounts("any(ill == 'yes') * sex",
+    ...                                   inference="dataset")
+    >>> table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None))
     >>> table.title, table.crosstab().shape
     ("Distinct pid by any(ill == 'yes') and sex", (3, 3))
     """
@@ -191,13 +233,13 @@ class DistinctCounts(_OfPersons, Counts):
     menu: ClassVar[MenuEntry | None] = MenuEntry(
         "How many persons, by all their rows",
         "any({event})",
-        "Each person counts once: any(...), all(...), number(..., 1, 2, 5) of the rows.",
+        "Each person counts once: any(...), number(..., 1, 2, 5) of the rows.",
         command='table "{}" --kind distinct_counts',
         name="persons",
         place=8,
     )
     intervals: ClassVar[str] = (
-        "numbers of units of a population (Poisson sampling and noise) or of the data set (noise), exact in the noise"
+        "numbers of units of a population (Poisson sampling and noise) or of the dataset (noise), exact in the noise"
     )
     verb: ClassVar[str] = "distinct_counts"
     shown_as: ClassVar[type[CellTable]] = DistinctCountTable
@@ -205,22 +247,54 @@ class DistinctCounts(_OfPersons, Counts):
 
 @dataclass(frozen=True)
 class DistinctShares(_OfPersons, Shares):
-    """Shares of persons by what their rows say, of all persons or within the levels of some attributes. The formula is that of
-    `DistinctCounts`, the other parameters are those of `Shares`.
+    """Release shares of distinct persons, by what all their rows have.
 
+    The estimand is the share of privacy units in each cell, each counted once: in
+    the population, or of exactly these units.
+
+    Parameters
+    ----------
+    formula : str
+        As for `Shares`, with conditions on a person's rows: ``any(condition)`` and
+        ``number(condition, 1, 2, 5)``. A person has the level of a column that
+        most of the rows have.
+    weights : None
+        Not available: each person counts once.
+    where : str, optional
+        Rows to look at. A person without one is not counted.
+
+    See Also
+    --------
+    DistinctCounts : Numbers of persons.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation. A unit is in one cell of each
+    marginal, whatever rows it has (sensitivity 1; root 2 under substitution). The
+    schema must enforce a unit, such as ``cf.Unit("person_id")``.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"]), "sex": cf.Categorical(["F", "M"])}, unit=cf.Unit("pid"))
+    >>> schema = cf.Schema({"ill": cf.Categorical(["no", "yes"]),
+    ...                     "sex": cf.Categorical(["F", "M"])}, unit=cf.Unit("pid"))
     >>> frame = schema.sample(3_000, seed=1)
     >>> frame["pid"] //= 3
-    >>> method = DistinctShares("any(ill == 'yes') * sex", within="sex", inference="population")
-    >>> cf.infer(cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None)).status
+    >>> data = cf.read(frame, schema)
+    >>> method = cf.tables.DistinctShares("any(ill == 'yes') * sex", within="sex",
+    ...                                   inference="population")
+    >>> cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None)).status
     'valid'
     """
 
     name: ClassVar[str] = "distinct_shares"
     numbers: ClassVar[Mapping[str, str]] = {"": "share"}
     intervals: ClassVar[str] = (
-        "shares of the units of a population (binomial sampling and noise) or of the data set (noise)"
+        "shares of the units of a population (binomial sampling and noise) or of the dataset (noise)"
     )
     verb: ClassVar[str] = "distinct_shares"
     shown_as: ClassVar[type[CellTable]] = DistinctShareTable
@@ -234,16 +308,35 @@ _NAME = "units"
 
 @dataclass(frozen=True)
 class RowsPerUnit(Method):
-    """Units by the number of their rows: which share of rows each `rows` of `cf.Unit` keeps, and what it costs.
+    """Release the distribution of rows per privacy unit, to choose a row limit.
 
-    The schema must enforce a unit.
+    The table has the share of rows that each contribution bound, ``rows`` of
+    `cf.Unit`, keeps, and the noise that it costs. The schema must enforce a unit.
 
+    Parameters
+    ----------
+    where : None
+        Not allowed here, because the table is of all units.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation. A unit is in one cell of a histogram
+    of numbers of rows (sensitivity 1; root 2 under substitution), whatever
+    ``rows`` the schema has.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84, Theorem 2.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1)}, unit=cf.Unit("person_id"))
     >>> frame = schema.sample(3_000, seed=1)
     >>> frame["person_id"] //= 3
-    >>> noise = cf.noise.SimulatedNoise(1)  # for an example that is always the same
-    >>> table = cf.tables.rows_per_unit_table(cf.read(frame, schema), privacy=cf.GDP(1.0), ledger=None, noise=noise)
+    >>> data = cf.read(frame, schema)
+    >>> table = cf.tables.rows_per_unit_table(data, privacy=cf.GDP(1.0), ledger=None,
+    ...                                       noise=cf.noise.SimulatedNoise(1))
     >>> bool(abs(table.kept[0] - 1 / 3) < 0.2)
     True
     """
@@ -291,17 +384,30 @@ class RowsPerUnit(Method):
 
 
 class _Own(histogram.Contributions):
-    """The same histogram as what a method itself releases: its draw asks for it."""
+    """The same histogram as the method's own release, which its draw requests."""
 
     by_unit = False
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RowsPerUnitTable(BaseResult):
-    """What each `rows` in `cf.Unit` would keep and cost: the share of rows that count, and the noise of a mean beside that of rows=1.
+    """What each row limit of `cf.Unit` would keep and cost.
 
-    Rows of a cell are taken to be spread evenly over it, so that shares are right up to that. histogram: noisy numbers of units with 1, 2,
-    3 to 4, 5 to 8, ... rows.
+    Rows of a cell are assumed to be spread evenly over it, and shares are right
+    up to that.
+
+    Parameters
+    ----------
+    rows : tuple of int
+        Row limits, ``rows`` of `cf.Unit`.
+    kept : sequence of float
+        Share of rows that count at each limit.
+    kept_sd : sequence of float
+        SD of the noise of each share.
+    noise : sequence of float
+        Noise of a mean at each limit, over that at one row.
+    histogram : array of float
+        Noisy numbers of units with 1, 2, 3 to 4, 5 to 8, and so on, rows.
     """
 
     rows: tuple[int, ...]
@@ -324,7 +430,7 @@ class RowsPerUnitTable(BaseResult):
             Column("term", tuple(f"rows={k}" for k in self.rows), "name"),
             Column("rows_kept", self.kept, "share", head="rows kept"),
             Column("noise_sd", self.kept_sd, "share", head="its noise"),
-            Column("noise", self.noise, "number", head="noise of a mean"),
+            Column("relative_noise", self.noise, "number", head="noise of a mean"),
         )
 
     def notes(self) -> tuple[tuple[str, str], ...]:
@@ -332,7 +438,7 @@ class RowsPerUnitTable(BaseResult):
         return (
             (
                 "In words",
-                "rows=1 counts each unit once; more rows keep more of the table and move towards the mean over rows, at more noise (beside "
+                "rows=1 counts each unit once; more rows keep more of the table and move toward the mean over rows, at more noise (beside "
                 "that of rows=1). The choice is public: say in the schema's provenance that it came from this release",
             ),
         )

@@ -1,12 +1,12 @@
 """The numbers of a table: of each cell of each marginal that was asked for, its estimate, interval and flags.
 
-Numbers are computed when they are asked for, from the marginals that least squares put together (`margins`): an interval at any level, for
-any of the two readings, needs nothing else of the release.
+Numbers are computed when they are asked for, from the marginals that least squares put together (`margins`). An interval at any level, for
+either reading, needs nothing else of the release.
 
 Weighted means: sums of omega and of omega^2 by cell, omega = w/W, and what intervals and tests make of them.
 
 The weighted mean m = sum omega u/sum omega has, to first order, the sampling variance sum omega^2 (u - m)^2/(sum omega)^2; its
-skewness follows from sum omega^2 (u - m)^3. Both are released beside the sums for nothing (`sums.cells.weighted_cells`). The
+skewness follows from sum omega^2 (u - m)^3. Both are released with the sums at no cost (`sums.cells.weighted_cells`). The
 effective number of records is Kish's, (sum omega)^2/sum omega^2.
 """
 
@@ -43,20 +43,20 @@ _Z = 1.959963984540054
 
 _REASONS = {
     "imprecise": "no cell has enough records for its interval; ask for a coarser table or a larger budget",
-    "no_information": "the noise leaves every value possible in every cell; ask for a coarser table or a larger budget",
+    "no_information": "privacy noise allows every value in every cell; ask for a coarser table or a larger budget",
 }
 _FEW_PSUS = (
-    "no cell is known to have records in more than three PSUs, or clusters, by a noisy count, and fewer do not show how much PSUs differ; "
+    "no cell is known to have records in more than three PSUs, or clusters. Fewer do not show how much PSUs differ; "
     "ask for a coarser table, of more PSUs, or for a larger budget"
 )
 _NOBODY = (
-    "; next to no record was counted: a label that is no level of the schema and a value that is no number count as missing, and a record "
-    "with one is left out, so compare the schema's levels and kinds with the file"
+    "; next to no record was counted. A label that is not a level and a value that is not a number count as missing, and a record "
+    "with one is excluded. So compare the schema's levels and kinds with the file"
 )
 
 
 def fraction_counted(inference: str, size: float, population: int | None) -> float:
-    """The share of the sampling variance that counts: 0 for the data set, 1 - n/N where N is public, else 1."""
+    """The share of the sampling variance that counts: 0 for the dataset, 1 - n/N where N is public, else 1."""
     if inference == "dataset":
         return 0.0
     return 1.0 if population is None else 1.0 - min(max(size, 0.0), population) / population
@@ -64,10 +64,14 @@ def fraction_counted(inference: str, size: float, population: int | None) -> flo
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CellNumbers(BaseResult):
-    """The numbers of a table. layout, margins: what was asked and what was released; inference: "population" or "dataset"; population: the
-    public size of a finite population, or None; target: what is estimated; intervals_for: what the intervals account for.
+    """The numbers of a table.
 
-    A subclass gives `measured` (the names of its columns), `points`, `ends`, `marks` and the deviations behind joint intervals.
+    layout, margins: the wanted cells and the released marginals.
+
+    inference: "population" or "dataset". population: the public size of a
+    finite population, or None. target: the estimand. intervals_for: what the intervals account for.
+
+    A subclass gives `measured` (the names of its columns), `points`, `ends`, `marks` and the deviations of simultaneous intervals.
     """
 
     layout: Layout
@@ -90,7 +94,7 @@ class CellNumbers(BaseResult):
 
     @property
     def measured(self) -> tuple[str, ...]:
-        """The columns whose numbers stand in the table; one without a name for counts."""
+        """The columns whose numbers the table has; one without a name for counts."""
         return ("",)
 
     def points(self, axes: Axes, column: int) -> tuple[Array, Array]:
@@ -129,7 +133,7 @@ class CellNumbers(BaseResult):
 
     @property
     def marginals(self) -> tuple[Axes, ...]:
-        """The marginals that stand in the table."""
+        """The marginals in the table."""
         return self.layout.shown
 
     def counts(self, axes: Axes) -> Array:
@@ -218,7 +222,7 @@ class CellNumbers(BaseResult):
 
     @cached_property
     def _open(self) -> NDArray[np.bool_]:
-        """Cells whose 95 % interval is all that the bounds allow."""
+        """Cells whose 95% interval is all that the bounds allow."""
         parts = []
         for axes, column in self._places:
             low, high = self.ends(axes, column, _Z)
@@ -235,7 +239,7 @@ class CellNumbers(BaseResult):
         return np.concatenate([self.few_psus(axes, column) for axes, column in self._places])
 
     def _found_status(self) -> str:
-        """The result's: "no_information" or "imprecise" only where every cell is; the cells have flags of their own."""
+        """The result's: "no_information" or "imprecise" only where every cell is; the cells have separate flags."""
         if self._open.all():
             return "no_information"
         return "imprecise" if (self._open | self._weak | self._few_psus).all() else "valid"
@@ -289,7 +293,7 @@ class CellNumbers(BaseResult):
 
     @property
     def privacy_share(self) -> pd.Series[float]:
-        """The part of each squared half-width, at 95 %, that sampling alone would not give (`confide.results.base`)."""
+        """The part of each squared margin of error, at 95%, that sampling alone would not give (`confide.results.base`)."""
         return pd.Series(self._share, index=list(self.names), dtype="float64")
 
     def foreseen(self) -> Foreseen:
@@ -321,9 +325,19 @@ class CellNumbers(BaseResult):
         return largest_errors(self)
 
     def conf_int(self, alpha: float = 0.05, *, simultaneous: bool = False) -> pd.DataFrame:
-        """Intervals at level 1 - alpha, columns 0 (low) and 1 (high), one row for each name.
+        """Intervals at level 1 - alpha.
 
-        simultaneous: all of them hold together at that level; `quantile` says by how much they are wider.
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            One minus the level.
+        simultaneous : bool, default False
+            Whether all intervals cover together at the level.
+
+        Returns
+        -------
+        DataFrame
+            Columns 0 (low) and 1 (high), one row for each cell.
         """
         low, high = self._limits(self.quantile(alpha, simultaneous))
         if self.status in WITHOUT_NUMBERS:
@@ -357,7 +371,7 @@ _BORROWED = 4.0
 
 
 def mean_weights(n: Array, squares: Array, noise_sd: Array | float, overall: float) -> Array:
-    """sum omega^2/sum omega of each cell, moved towards that of all records where the cell is near its noise.
+    """sum omega^2/sum omega of each cell, moved toward that of all records where the cell is near its noise.
 
     >>> mean_weights(np.array([100.0, 0.0]), np.array([50.0, 3.0]), 1.0, 0.3).round(3).tolist()
     [0.492, 1.0]
@@ -396,7 +410,7 @@ class WeightedSums(MeanSums):
 
     @cached_property
     def variance(self) -> Array:
-        """The same with half its noise sd, as intervals take it."""
+        """The same with half its noise SD, as intervals take it."""
         top = np.maximum(1.0 - self.mean**2, _LEAST)
         raw = (np.maximum(self._squares, 0.0) + np.sqrt(self._squares_noise) / 2) / self.size
         return np.asarray(np.clip(raw, _LEAST * self._thin, top))
@@ -423,7 +437,7 @@ class WeightedSums(MeanSums):
 
     @cached_property
     def _third(self) -> tuple[Array, Array]:
-        """(sum omega^2 (u - m)^3, its noise sd)."""
+        """(sum omega^2 (u - m)^3, its noise SD)."""
         m = self.mean
         found = (self.s2 - self.c2) - 3 * m * (self.n2 - self.q2) + 3 * m * m * self.s2 - m**3 * self.n2
         noise = 2 * self.v1 * ((1 + 3 * m * m) ** 2 + 1 + 9 * m * m) + 2 * self.v0 * (3 * m + m**3) ** 2
@@ -436,7 +450,7 @@ class WeightedSums(MeanSums):
 
     @property
     def lean(self) -> Array:
-        """sum omega^3 (u - m)^3 over sum omega^2 (u - m)^2, moved towards the far bound by half the noise of the former."""
+        """sum omega^3 (u - m)^3 over sum omega^2 (u - m)^2, moved toward the more distant bound by half the noise of the former."""
         third, noise = self._third
         return np.asarray(self._cubed * (third - np.sign(self.mean) * noise / 2) / (self.variance * self.size))
 
@@ -457,7 +471,7 @@ class WeightedSums(MeanSums):
 
     @cached_property
     def spread_sampling(self) -> Array:
-        """sum omega^2 ((u - m)^2 - s^2)^2/N, with half the noise sd of its largest part."""
+        """sum omega^2 ((u - m)^2 - s^2)^2/N, with half the noise SD of its largest part."""
         m, square = self.mean, self.plain_variance
         fourth = (
             (self.n2 - self.q2 - self.d2)
@@ -505,8 +519,10 @@ class WeightedSums(MeanSums):
 
 @dataclass(frozen=True, eq=False)
 class UnitSums(WeightedSums):
-    """The same of units, omega the part of a unit's rows in the cell, u their mean. rough: the noise variance of what least squares does
-    not put together, over that of N and S."""
+    """The same of units, omega the part of a unit's rows in the cell, u their mean.
+
+    rough: the noise variance of what least squares does not put together, over that of N and S.
+    """
 
     rough: float = field(kw_only=True)
 

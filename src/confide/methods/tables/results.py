@@ -1,56 +1,47 @@
 """A table: one estimate with its interval for each cell of each marginal that was asked for, as it is compared and shown.
 
-What a table says of missing values: the schema's rules, which are public, and numbers as far as the release or the plan holds them.
+What a table says of missing values: the schema's rules, which are public, and their numbers if the release or the plan has them.
 
-Nothing is paid for it. A record that is left out is in no cell, so that the noisy numbers of the table are of those that remain. How many
-were left out is known where the number of all records is public; of several columns each has a released number of missing values.
-
-Pictures of a table: dots with intervals, or a heat map of a crossing of two attributes.
+This costs nothing. An excluded record is in no cell, so the table counts the records that remain. How many were excluded is known where
+the number of all records is public. Of several columns, each has a released number of missing values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide._helpers import clean, later
 from confide.core import Release
 from confide.errors import PlanError
 from confide.methods.tables.draw import Margins, whose_words
+from confide.methods.tables.intervals import margin_word
 from confide.methods.tables.layout import Layout, both_sides
+from confide.methods.tables.pictures import MOST, caption_of, cells_of as cells_drawn, draw_cells, size_of
 from confide.methods.tables.reading import CellNumbers
 from confide.methods.tables.sums import RowNumber, UnitCrossing
-from confide.results.base import DOMINATED, DOMINATES
+from confide.results.base import DOMINATES
 from confide.results.pages.content import (
-    LITERAL,
     WITHOUT_NUMBERS,
     Column,
     either,
-    level_heads,
-    level_words,
+    flag_words,
     missing_rules,
-    short,
-    thousands,
 )
+from confide.results.pages.table import WIDEST, Laid, cells_of, interval_head, joined
 from confide.schema import Column as SchemaColumn
 from confide.sums.cells.cell_sums import Crossing
 from confide.sums.cells.moments import Measure, MomentRows
 from confide.sums.coding import BITS
 from confide.sums.columns import columns_of
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes as PlotAxes
-
-    from confide.methods.tables.intervals import Cells
-
-
-UNKNOWN = "how many were left out is not released: numbers of records are of those that remain"
+UNKNOWN = "how many were excluded is not released: n counts the records that remain"
 
 
 def missing_lines(
@@ -63,7 +54,7 @@ def missing_lines(
     >>> data = cf.read(schema.sample(1_000, seed=1), schema)
     >>> release = cf.release(cf.tables.Counts("sex", inference="population"), data, cf.GDP(1.0), ledger=None)
     >>> missing_lines(release, cf.tables.Counts("sex", inference="population").about(schema))[0][1].split("; ")[:2]
-    ['records with missing sex are left out', 'a label that is not declared counts as missing']
+    ['records with missing sex are excluded', 'a label that is not declared counts as missing']
     """
     crossing = layout.crossing
     if isinstance(crossing, UnitCrossing):
@@ -74,7 +65,7 @@ def missing_lines(
         weight = [layout.weight] if isinstance(layout.weight, Measure) else []
         parts = missing_parts(crossing, [*(() if apart else layout.measures), *weight])
         parts += _of_measures(layout.measures, _counted(layout, margins, rows)) if apart else []
-    if any("left out" in part and "alone" not in part for part in parts):
+    if any("excluded" in part and "alone" not in part for part in parts):
         parts.append(_left_out(release, layout, margins) or UNKNOWN)
     return (("Missing", "; ".join(parts)),) if parts else ()
 
@@ -94,7 +85,7 @@ def alone_parts(kept: Mapping[str, SchemaColumn], apart: Sequence[str], counted:
     """
     parts = [missing_rules(kept)] if kept else []
     if apart:
-        parts.append(f"a missing {either(apart)} is left out of the numbers of that column alone{counted}")
+        parts.append(f"a missing {either(apart)} is excluded from the numbers of that column alone{counted}")
     return parts
 
 
@@ -115,25 +106,25 @@ def _counted(layout: Layout, margins: Margins | None, rows: MomentRows | None) -
 
 
 def noisy_numbers(found: Mapping[str, tuple[float, float]]) -> str:
-    """Numbers of missing values by column, each with the sd of its noise.
+    """Numbers of missing values by column, each with the SD of its noise.
 
     >>> noisy_numbers({"age": (12.3, 4.0)})
-    ': age 12 (noise sd 4)'
+    ': age 12 (SD of the noise 4)'
     """
     if not found:
         return ""
-    return ": " + ", ".join(f"{name} {number:,.0f} (noise sd {sd:,.3g})" for name, (number, sd) in found.items())
+    return ": " + ", ".join(f"{name} {number:,.0f} (SD of the noise {sd:,.3g})" for name, (number, sd) in found.items())
 
 
 def _left_out(release: Release, layout: Layout, margins: Margins | None) -> str:
-    """How many are left out, where the number of all records is public and the table counts records."""
+    """How many are excluded, where the number of all records is public and the table counts records."""
     n, schema = release.plan.n, layout.crossing.schema
     if n is None or margins is None or layout.measures or layout.weight is not None or release.plan.where is not None:
         return ""
     if schema.protects != "record" or schema.design is not None:
         return ""
     size, sd = float(margins.table(())[0]), float(np.sqrt(margins.variance((), counts=True)))
-    return f"of the {n:,} records, a public number, {n - size:,.0f} were left out (noise sd {sd:,.3g})"
+    return f"of the {n:,} records, a public number, {n - size:,.0f} were excluded (SD of the noise {sd:,.3g})"
 
 
 def _of_persons(crossing: UnitCrossing) -> Iterator[str]:
@@ -151,7 +142,7 @@ def _of_persons(crossing: UnitCrossing) -> Iterator[str]:
     others = dict.fromkeys(own.column for own in crossing.attributes if not isinstance(own, RowNumber))
     dropped = [name for name in others if crossing.schema[name].on_missing == "drop"]
     if dropped:
-        yield f"a {named} none of whose rows has a {either(dropped)} is left out"
+        yield f"a {named} none of whose rows has a {either(dropped)} is excluded"
 
 
 if TYPE_CHECKING:
@@ -164,33 +155,21 @@ else:
 
 
 _READING_WORDS = {
-    "population": "the population that the records are a sample of: sampling and privacy noise",
-    "dataset": "these very records: privacy noise alone, no sampling",
+    "population": "the population that the records are a sample of: sampling error and privacy noise",
+    "dataset": "exactly these records: privacy noise only, no sampling error",
 }
-_FLAGS = {
-    "count_below_noise": "the number of records is below three standard deviations of its privacy noise; the "
-    "interval holds over all releases, "
-    "flagged or not",
-    "E": "cv at least 16.5 %: use with caution",
-    "F": "cv at least 33.3 %: too uncertain for most uses",
-    "skewed_few_records": "too few records for so skewed a column: the interval may be short on one side",
-    "few_psus": "too few PSUs, or clusters, are known to have records of the cell, by a noisy count: how much PSUs differ does not show, "
-    "and the interval may be far too short",
-    "whole_range": "the noise leaves every value possible",
-    DOMINATES: DOMINATED,
-}
-_IN_PLACE = "stand in place of suppression: noise protects the records, so that no cell is left out, and a flag says how far to trust one"
+# Flags of rows, in the order of the notes.
+_FLAGS = ("count_below_noise", "E", "F", "skewed_few_records", "few_psus", "whole_range", DOMINATES)
+_IN_PLACE = "take the place of suppression: noise protects the records, so every cell is printed, and a flag says how reliable it is"
 # Rows on a screen and in a picture; all of them are in `to_frame`.
 _PRINTED = 60
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CellTable(CellNumbers):
-    """What all tables share: numbers of cells, as they are compared and shown. display, drawing, drawn_column: how."""
+    """Numbers of cells, as they are compared and shown. display: how they are printed."""
 
     display: str = ""
-    drawing: str = ""
-    drawn_column: str | None = None
 
     family: ClassVar[str] = "table"
     rows_are: ClassVar[str] = "cell"
@@ -206,6 +185,8 @@ class CellTable(CellNumbers):
     rows_hold: ClassVar[str] = "estimate"
     #: Whether they are printed as whole numbers, as counts are.
     whole: ClassVar[bool] = False
+    #: Whether they are printed as percentages, as shares are.
+    percent: ClassVar[bool] = False
 
     @classmethod
     def read(cls, release: Release, layout: Layout, margins: Margins, inference: str, **others: Any) -> Self:
@@ -227,13 +208,13 @@ class CellTable(CellNumbers):
     def notes(self) -> Sequence[tuple[str, str]]:
         """The flags that occur, in words."""
         used = {name for text in set(self.marks.tolist()) for name in text.split()}
-        found = tuple((f"Flag {name}", words) for name, words in _FLAGS.items() if name in used)
+        found = tuple((f"Flag {name}", flag_words(name)) for name in _FLAGS if name in used)
         return (("Flags", _IN_PLACE), *found) if found else ()
 
     def head(self) -> Sequence[tuple[str, str]]:
-        """What is covered, and the noisy number of records."""
+        """The inference target, and n."""
         sd = np.sqrt(self.count_variance(()))
-        size = f"{self.size:,.0f}" if sd == 0 else f"{self.size:,.0f} (noise sd {sd:,.3g})"
+        size = f"{self.size:,.0f}" if sd == 0 else f"{self.size:,.0f} (SD of the noise {sd:,.3g})"
         named = whose_words(self.layout.crossing.schema)
         own = [
             ("Intervals for", self.inference),
@@ -253,11 +234,14 @@ class CellTable(CellNumbers):
         assert self.layout.weight is not None
         if self.layout.of_units:
             sd = np.sqrt(self.count_variance(()))
-            return [("Weights", f"{self.layout.weight.name}"), ("Units", f"{self.size:,.0f} (noise sd {sd:,.3g})")]
+            return [
+                ("Weights", f"{self.layout.weight.name}"),
+                ("Units", f"{self.size:,.0f} (SD of the noise {sd:,.3g})"),
+            ]
         total, sd = self.layout.heaviest * self.size, self.layout.heaviest * np.sqrt(self.count_variance(()))
         return [
             ("Weights", f"{self.layout.weight.name}, at most {self.layout.heaviest:g}; larger ones count as that"),
-            ("Sum of weights", f"{total:,.0f} (noise sd {sd:,.3g})"),
+            ("Sum of weights", f"{total:,.0f} (SD of the noise {sd:,.3g})"),
             (
                 "Effective records",
                 f"{self.effective_size:,.0f} (Kish: squared sum of weights over the sum of their squares)",
@@ -269,7 +253,7 @@ class CellTable(CellNumbers):
         return 0.0
 
     def to_frame(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
-        """One row for each cell: its levels, estimate, std_err, low, high, cv, privacy_share, flag (`notes` has them in words)."""
+        """One row for each cell: its levels, estimate, std_err, ci_low, ci_high, privacy_share, cv, flags (`notes` has them in words)."""
         estimates, errors = self._told
         low, high = self._limits(self.quantile(self._alpha(alpha), simultaneous))
         if self.status in WITHOUT_NUMBERS:
@@ -280,32 +264,80 @@ class CellTable(CellNumbers):
             **self._counts_of_rows(),
             estimate=self.displayed(estimates),
             std_err=errors,
-            low=low,
-            high=high,
-            cv=cv,
+            ci_low=low,
+            ci_high=high,
             privacy_share=self._share,
-            flag=self.marks,
+            cv=cv,
+            flags=self.marks,
         )
 
     def _counts_of_rows(self) -> Mapping[str, Array]:
-        """`n`: the noisy number of records behind each row. Override where rows are no counts themselves."""
+        """`n` of each row. Override in tables with rows that are not counts."""
         return {}
 
     def columns(self, alpha: float) -> Sequence[Column]:
         """The levels of each cell, its number with its interval, and its flags."""
-        frame, (low, high) = self.to_frame(alpha), level_heads(alpha)
+        frame = self.to_frame(alpha)
         about = [Column(str(name), frame[name].astype(object).to_numpy(), "text") for name in self.index.columns]
         return (
             *about,
             *(Column(name, sizes, "number", whole=True) for name, sizes in self._counts_of_rows().items()),
-            Column("estimate", frame["estimate"].to_numpy(), head=self.rows_hold, whole=self.whole),
-            Column("std_err", frame["std_err"].to_numpy(), "std_err", head="std. err."),
-            Column("ci_low", frame["ci_low"].to_numpy(), "interval", head=low),
-            Column("ci_high", frame["ci_high"].to_numpy(), "interval", head=high),
+            Column(
+                "estimate", frame["estimate"].to_numpy(), head=self.rows_hold, whole=self.whole, percent=self.percent
+            ),
+            Column("std_err", frame["std_err"].to_numpy(), "std_err", head="std. err.", percent=self.percent),
+            Column("ci_low", frame["ci_low"].to_numpy(), "interval", percent=self.percent),
+            Column("ci_high", frame["ci_high"].to_numpy(), "interval", percent=self.percent),
             Column("privacy_share", frame["privacy_share"].to_numpy(), "share", head="privacy share"),
             Column("cv", frame["cv"].to_numpy(), "number", printed=False),
             Column("flags", frame["flags"].to_numpy(), "text", head="flags"),
         )
+
+    def crossed(self, alpha: float) -> Sequence[Laid] | None:
+        """The cells of two factors, one across: the last one, else the first, where that fits a line; None where rows have flags."""
+        across = self._across
+        return None if across is None else self._laid_across(across, alpha)
+
+    @cached_property
+    def _across(self) -> int | None:
+        """The place of the factor whose levels are printed across, None where the table is printed long."""
+        crossed, margins = {(0, 1)}, {(0,), (1,), (0, 1)}
+        two = len(self.layout.crossing.attributes) == 2 and set(self.marginals) - {()} in (crossed, margins)
+        two = two and set(self.marginals) != {(), (0, 1)}
+        if not two or any(self.measured) or len(self.index) > _PRINTED or any(self.marks) or not self.has_intervals:
+            return None
+        for across in (1, 0):
+            laid = self._laid_across(across, self._alpha(None))
+            widths = [max(len(one.head), *map(len, one.cells)) for one in laid]
+            if sum(widths) + 2 * (len(widths) - 1) <= WIDEST:
+                return across
+        return None
+
+    def _laid_across(self, across: int, alpha: float) -> list[Laid]:
+        """Levels of one factor in the rows, of the other across, each with its interval."""
+        columns = [one for one in self.columns(alpha) if one.kind in ("estimate", "std_err", "interval")]
+        cells = [cells_of(self, columns, place) for place in range(len(self.index))]
+        places = {
+            (row, column): place
+            for place, (row, column) in enumerate(zip(*self.levels[[1 - across, across]], strict=True))
+        }
+        rows, over = (sorted(set(self.levels[one].tolist())) for one in (1 - across, across))
+        attributes = self.layout.crossing.attributes
+
+        def label(attribute: int, level: int) -> str:
+            own = attributes[attribute]
+            return clean(str(own.labels[level])) if level < own.size else margin_word(own.labels)
+
+        found = [Laid(clean(attributes[1 - across].name), tuple(label(1 - across, row) for row in rows), True)]
+        for level in over:
+            own, head = (
+                [cells[places[row, level]] if (row, level) in places else ("",) * 4 for row in rows],
+                label(across, level),
+            )
+            interval = interval_head(self, columns[-1], alpha)
+            found.append(Laid(head, tuple(one[0] for one in own), label=head))
+            found.append(Laid(interval, tuple(joined(one[2], one[3]) for one in own), label=f"{head}, {interval}"))
+        return found
 
     def displayed(self, estimates: Array) -> Array:
         """Estimates as they are printed; display="nonnegative" clips in print alone, so never add up what it shows."""
@@ -338,8 +370,10 @@ class CellTable(CellNumbers):
     # comparisons and tests --------------------------------------------------------------------------------------------
 
     def diff(self, first: Any, second: Any = None, *, of: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
-        """Differences with MOVER intervals: of two cells, as in diff({"region": "N"}, {"region": "S"}), or, by the name of an attribute,
-        of each of its levels from the first one, for each combination of the other attributes of the largest marginal that has it.
+        """Differences with MOVER intervals, of two cells or of the levels of one factor.
+
+        diff({"region": "N"}, {"region": "S"}) compares two cells; diff("region") compares each level with the first one. It does so for
+        each combination of the other factors of the largest marginal that has it.
         """
         from confide.methods.tables.comparing.comparisons import compared
 
@@ -360,7 +394,9 @@ class CellTable(CellNumbers):
         noun = "Number" if self.noun == "Records" and whose.startswith(" of values of ") else self.noun
         what = self.called.format(noun=noun, names=names) if names else f"{noun}{whose}"
         right = both_sides(self.layout.words)[1].strip().replace("`", "")
-        return what + (f" by {' and '.join(map(str.strip, right.split('*')))}" if right != "1" else "")
+        factors = [part.strip() for part in right.split("*")]
+        factors = factors[::-1] if len(factors) == 2 and self._across == 0 else factors
+        return what + (f" by {' and '.join(factors)}" if right != "1" else "")
 
     @property
     def shown(self) -> Sequence[int] | None:
@@ -371,7 +407,7 @@ class CellTable(CellNumbers):
         return [int(place) for place in np.lexsort((*self.levels[::-1], codes))]
 
     def more(self, alpha: float) -> Mapping[str, Any]:
-        """What a reader of the JSON needs beside the columns."""
+        """What a reader of the JSON needs in addition to the columns."""
         return {
             "kind": self.kind,
             "formula": self.layout.formula,
@@ -385,9 +421,42 @@ class CellTable(CellNumbers):
             "attributes": {own.name: list(own.labels) for own in self.layout.crossing.attributes},
         }
 
-    def draw(self, ax: Picture, alpha: float) -> None:
-        """Cells as dots with their intervals; a crossing of two attributes with many cells as a heat map."""
+    @property
+    def printed_across(self) -> int | None:
+        """The place of the attribute that a printed crossing of two has across, None where it is printed long."""
+        return self._across
 
+    @property
+    def quantity(self) -> str:
+        """What the numbers are: "counts", "shares", "means", "totals", "ratios"."""
+        return self.kind
+
+    @property
+    def pictures(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Bars of counts, shares and totals, points of means; a map of the crossing of two attributes."""
+        own = ("points", "bars") if self.quantity in ("means", "ratios") else ("bars", "points")
+        return (*own, "map") if self._is_crossing else own
+
+    @property
+    def _is_crossing(self) -> bool:
+        return len(self.layout.crossing.attributes) == 2 and (0, 1) in self.marginals
+
+    @property
+    def drawn_as(self) -> str:
+        """The kind of the picture: asked for, or by the number of cells."""
+        if self.look.kind:
+            return self.look.kind
+        if len(self.index) // len(self.measured) > MOST:
+            return "map" if self._is_crossing else "points"
+        return self.pictures[0]
+
+    @property
+    def in_picture(self) -> Sequence[int]:
+        """The cells of the largest marginals."""
+        return [int(row) for row in cells_drawn(self).rows]
+
+    def draw(self, ax: Picture, alpha: float) -> None:
+        """Bars, points or a map."""
         draw_cells(self, ax, alpha)
 
     def plot(
@@ -397,115 +466,52 @@ class CellTable(CellNumbers):
         *,
         names: str | Sequence[str] | None = None,
         kind: str | None = None,
+        title: str | None = None,
+        labels: Mapping[str, str] | None = None,
         of: str | None = None,
     ) -> Picture:
-        """A picture; returns the Axes. kind: "dots", each cell with its interval; "map", a crossing of two attributes by colour; left out,
-        dots for up to 60 rows. of: which variable, the first when left out.
+        """Draw the cells with their intervals, without totals.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            1 - alpha is the level of the intervals.
+        ax : matplotlib Axes, optional
+            Axes to draw on. A new figure is made when left out.
+        names : str or sequence of str, optional
+            Rows to draw as a forest plot, totals included.
+        kind : {"bars", "points", "map"}, optional
+            Bars from zero, points with whiskers, or the crossing of two factors by
+            color. When left out, bars for counts, shares and totals, points for
+            means, and a map for more than 60 cells of two factors.
+        title : str, optional
+            Title instead of the table's own.
+        labels : mapping of str to str, optional
+            Words instead of names on axes and in legends, such as
+            ``{"income": "Income (dollars)", "male": "Men"}``.
+        of : str, optional
+            Variable to draw, of several. The first when left out.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes, whose ``figure`` is the picture.
+
+        Raises
+        ------
+        PlanError
+            For a kind, variable, row or label that is not there.
         """
-        if kind not in (None, "dots", "map"):
-            raise PlanError(f"kind must be 'dots' or 'map', got {kind!r}; write plot(kind='map')")
-        if kind == "map" and (len(self.layout.crossing.attributes) != 2 or (0, 1) not in self.marginals):
-            raise PlanError("a map is of the crossing of two attributes; plan 'a * b', or write plot(kind='dots')")
+        if kind == "map" and not self._is_crossing:
+            raise PlanError("a map is of the crossing of two attributes; plan 'a * b', or write plot(kind='bars')")
         self.column(of)
-        own = replace(self, drawing=kind or self.drawing, drawn_column=of or self.drawn_column)
-        return super(CellTable, own).plot(alpha, ax, names=names)
+        own = self.looking(kind=kind, of=of)
+        return super(CellTable, own).plot(alpha, ax, names=names, title=title, labels=labels)
 
     def picture(self, alpha: float) -> str:
         """How to read it."""
-        return (
-            "One row for each cell: a dot for the estimate, a bar for its interval. Many cells of two attributes are shown by colour, "
-            "those with a flag have a dot in a corner."
-        )
+        return caption_of(self, alpha)
 
     @property
     def picture_size(self) -> tuple[float, float]:
-        if self.as_map:
-            rows, columns = self.layout.crossing.shape((0, 1))
-            return 2.6 + min(0.55 * columns, 9.0), 1.8 + min(0.35 * rows, 9.0)
-        return 6.4, 1.8 + 0.3 * min(self._drawn_rows, _PRINTED)
-
-    @property
-    def _drawn_rows(self) -> int:
-        return len(self.index) // len(self.measured)
-
-    @property
-    def as_map(self) -> bool:
-        """Whether the picture is a map: asked for, or of many cells of two attributes."""
-        two = len(self.layout.crossing.attributes) == 2 and (0, 1) in self.marginals
-        return self.drawing == "map" or (not self.drawing and two and self._drawn_rows > _PRINTED)
-
-
-# Rows that are drawn as dots, the first ones.
-_ROWS = 60
-# A map of at most so many cells has their numbers in it.
-_WRITTEN = 200
-
-
-def draw_cells(result: Cells, ax: PlotAxes, alpha: float) -> None:
-    """Draw the cells of one column of a table, the first where none was chosen."""
-    frame, levels = result.to_frame(alpha), result.levels
-    place = result.column(result.drawn_column)
-    name = result.measured[place]
-    if any(result.measured):
-        own = (frame["variable"].cat.codes == place).to_numpy()
-        frame, levels = frame[own], levels[:, own]
-    if result.as_map:
-        _map(result, frame, levels, ax)
-    else:
-        _dots(result, frame, levels, ax)
-        what = f"{result.noun.lower()} of {name}" if name else result.noun.lower()
-        ax.set_xlabel(f"{what}, with {level_words(alpha)} intervals", **LITERAL)
-
-
-def _dots(result: Cells, frame: Any, levels: NDArray[np.int64], ax: PlotAxes) -> None:
-    rows = frame.iloc[:_ROWS]
-    labels = [_label(result, row) for row in levels[:, :_ROWS].T]
-    places = np.arange(len(rows))[::-1]
-    low, high = rows["ci_low"].to_numpy(), rows["ci_high"].to_numpy()
-    ax.hlines(places, low, np.where(np.isfinite(high), high, rows["estimate"]), colors="#d1772e", linewidths=2)
-    ax.scatter(rows["estimate"], places, s=28, color="#1f4e79", zorder=3)
-    ax.set_yticks(places, [short(clean(label)) for label in labels], **LITERAL)
-    ax.set_ylim(-0.7, len(rows) - 0.3)
-    thousands(ax.xaxis)
-
-
-def _label(result: Cells, row: NDArray[np.int64]) -> str:
-    """What a cell is called: the levels that it is of; a margin is not said to be of all the rest."""
-    attributes = result.layout.crossing.attributes
-    named = [own.labels[level] for own, level in zip(attributes, row, strict=True) if level < own.size]
-    return ", ".join(named) or "total"
-
-
-def _map(result: Cells, frame: Any, levels: NDArray[np.int64], ax: PlotAxes) -> None:
-    """The crossing of two attributes by colour; flagged cells have a dot in a corner, and small maps have the numbers in them."""
-    shape = result.layout.crossing.shape((0, 1))
-    attributes = result.layout.crossing.attributes
-    inner = frame[(levels < np.array(shape)[:, None]).all(axis=0)]
-    values, flags = inner["estimate"].to_numpy().reshape(shape), inner["flags"].to_numpy().reshape(shape)
-    picture = ax.imshow(values, aspect="auto", cmap="viridis")
-    figure = ax.get_figure(root=True)
-    if figure is not None:
-        figure.colorbar(picture, ax=ax, label=result.noun.lower())
-    flagged = np.argwhere(flags != "")
-    if len(flagged):
-        ax.scatter(flagged[:, 1] + 0.36, flagged[:, 0] - 0.36, s=7, color="#d1772e")
-    if values.size <= _WRITTEN:
-        low, high = np.nanmin(values), np.nanmax(values)
-        for (row, column), value in np.ndenumerate(values):
-            light = (value - low) / max(high - low, 1e-300) > 0.6
-            ax.text(
-                column,
-                row,
-                f"{value:,.3g}",
-                ha="center",
-                va="center",
-                fontsize=8,
-                color="#111111" if light else "#ffffff",
-            )
-    for own, axis in zip(attributes, (ax.yaxis, ax.xaxis), strict=True):
-        every = max(1, own.size // 20)
-        labels = [short(clean(label)) for label in own.labels[::every]]
-        axis.set_ticks(range(0, own.size, every), labels, **LITERAL)
-        axis.set_label_text(clean(own.name), **LITERAL)
-    if max(map(len, attributes[1].labels)) > 4:
-        ax.tick_params(axis="x", rotation=60)
+        return size_of(self)

@@ -5,9 +5,9 @@ block that a record gives to its cell (a number of 2^20 for counts, free moments
 
     (omega_c m(u_c), omega_c (1 - omega_c) m(u_c))
 
-to each of its cells, cut towards zero to whole numbers. omega^2 (1 + (1 - omega)^2) <= omega on [0, 1] (their quotient has the derivative
+to each of its cells, cut toward zero to whole numbers. omega^2 (1 + (1 - omega)^2) <= omega on [0, 1] (their quotient has the derivative
 2 - 4 omega + 3 omega^2 > 0, and is 1 at 1), so that a unit's squared length is at most L sum omega_c = L, L the bound of m. The sums of
-omega_c and omega_c u_c add up from cell to margin; those of omega_c^2 m(u_c), first half less second, are each cell's sampling variance by
+omega_c and omega_c u_c add up from cell to margin. Those of omega_c^2 m(u_c), first half less second, are each cell's sampling variance by
 units, and do not.
 
     add-remove  L.
@@ -20,12 +20,12 @@ are the integers of records and second halves 0. Source: derived here.
 
 Units by cell: attributes of a unit that follow from all its rows, and the one cell of a marginal that it lies in.
 
-A unit's level of a column is that of most of its rows, the first of them in the order of levels where several have as many; a unit whose
-rows have none is in no cell. A `RowNumber` is how many of a unit's rows satisfy a public condition, cut at public points; a row that
+A unit's level of a column is that of most of its rows, the first of them in the order of levels where several have as many. A unit whose
+rows have none is in no cell. A `RowNumber` is how many of a unit's rows satisfy a public condition, cut at public points. A row that
 lacks a value of the condition does not satisfy it. Both are functions of the unit's own rows as a multiset, of which at most 65,536 count.
 
-Guarantee: a unit lies in one cell of a marginal, or in none, whatever rows it has, so that the sensitivities are those of records by cell
-(`cell_sums.CellCounts`): 1 under add-remove, sqrt(2) under substitute, and not multiplied by the rows of a unit. Source: exact histogram.
+Guarantee: a unit lies in one cell of a marginal, or in none, whatever rows it has. So the sensitivities are as for records by cell
+(`cell_sums.CellCounts`): 1 under add-remove, sqrt(2) under substitution, and not multiplied by the rows of a unit. Source: exact histogram.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class UnitWeight:
 
 @dataclass(frozen=True)
 class UnitCells(DoubledRows):
-    """One unit as its blocks in the cells of its rows; of one record by itself the record's block.
+    """One unit as its blocks in the cells of its rows; of one record alone the record's block.
 
     >>> import confide as cf
     >>> from confide.sums.cells.cell_sums import Crossing

@@ -1,1 +1,1 @@
-"""Tests with rounds of their own; tests that a table answers are questions to the table."""
+"""Tests that release separate rounds; other tests are answered by tables."""

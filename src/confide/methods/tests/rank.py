@@ -1,14 +1,15 @@
 """Rank tests: Mann-Whitney's of two groups, Kruskal and Wallis' of several, Wilcoxon's of one sample, in two rounds of noise.
 
-Guarantee: mu-GDP, add-remove or substitute. Round 1, a fifth of mu^2: the numbers of records up to public edges, by group
-(`confide.sums.distributions.cumulative`). Round 2, four fifths: each group's number of records, sum of scores and sum of 1 - u^2,
-scores u in [-1, 1] being public numbers that follow from round 1. Sensitivities are proved there for any scores; the rounds are composed
+Guarantee: mu-GDP, add-remove or substitution. Round 1, a fifth of the cost: the numbers of records up to public edges, by group
+(`confide.sums.distributions.cumulative`). Round 2, four fifths: each group's number of records, sum of scores and sum of 1 - u^2. Scores u
+in [-1, 1] are public numbers that follow from round 1. Sensitivities are proved there for any scores; the rounds are composed
 adaptively (Dong, Roth, Su 2022, Corollary 2). Both are a public table times the histogram of a group, so that records are read once.
-Null hypothesis: equal laws (one sample: a law that is symmetric about 0). Scores follow from the sum of the groups' round 1 alone, so that
-labels are exchangeable given them, and a poor round 1 costs power, not size. Bounds cost bins, not noise: bounds ten times too wide cost
-little. Variances hold for groups of unequal size and spread, too (`reading`, `reading`).
-Sources: Mann, Whitney 1947; Kruskal, Wallis 1952; Wilcoxon 1945; Brunner, Munzel 2000; Couch, Kazan, Shi, Bray, Groce 2019 (private rank
-tests; their H_abs is the rival of `confide lab run tables.ranks`).
+
+Null hypothesis: equal distributions (one sample: a distribution that is symmetric about 0). Scores follow from the sum of the groups'
+round 1 alone, so that labels are exchangeable given them, and a poor round 1 costs power, not size. Bounds cost bins, not noise: bounds ten
+times too wide cost little. Variances hold for groups of unequal size and spread, too (`reading`).
+Sources: Mann, Whitney 1947. Kruskal, Wallis 1952. Wilcoxon 1945. Brunner, Munzel 2000. Couch, Kazan, Shi, Bray, Groce 2019 (rank tests
+with differential privacy; their H_abs is compared by `confide lab run tables.ranks`).
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _CUT = re.compile(r"cut\((.*)\)", re.DOTALL)
 
 @dataclass(frozen=True)
 class RankAbout:
-    """What a rank test is asked of: the map of round 1, and that of round 2 before its scores are known.
+    """Maps of a rank test: that of round 1, and that of round 2 before its scores are known.
 
     shapes: groups of round 1, of two for one sample: what is below 0 and the rest.
     """
@@ -103,7 +104,13 @@ class RankAbout:
 
 @dataclass(frozen=True)
 class _Ranks(Method):
-    """What rank tests share: two rounds over one pass."""
+    """Common base of rank tests: two rounds over one pass.
+
+    Parameters
+    ----------
+    formula : str
+        Numeric column, and its groups.
+    """
 
     formula: str
 
@@ -173,7 +180,7 @@ def _noise(plan: Plan, about: RankAbout) -> float:
 
 
 def _count(relation: str) -> int:
-    """T of the scores' rows: a tenth of the squared length under add-remove, free up to a half under substitute."""
+    """T of the scores' rows: a tenth of the squared length under add-remove, free up to a half under substitution."""
     return isqrt(BOUND if relation == "substitute" else BOUND // 9)
 
 
@@ -215,7 +222,7 @@ def _by_group(formula: str, schema: Any, example: str) -> RankAbout:
 
 
 def _values(method: _Ranks, frame: Any) -> tuple[RankAbout, NDArray[np.int64], Array]:
-    """The group, the number of groups for none, and the value of each practice record."""
+    """The group, which is the number of groups for none, and the value of each test record."""
     practice = CodedFrame.checked(frame)
     about = method.about(practice.schema)
     rows = about.first
@@ -232,14 +239,46 @@ def _ranked(values: Array) -> Array:
 
 @dataclass(frozen=True)
 class MannWhitney(_Ranks):
-    """Do two groups differ? P(Y1 > Y2) + P(Y1 = Y2)/2 - 1/2 with its interval, and the test of equal laws.
+    """Test by ranks whether two groups differ, after Mann and Whitney.
 
-    formula: "income ~ sex" with a categorical column of two levels, or "income ~ cut(age, 40)".
+    The estimand is P(Y1 > Y2) + P(Y1 = Y2)/2 - 1/2, of a value from each group.
+    The test is of equal distributions.
 
+    Parameters
+    ----------
+    formula : str
+        Numeric column and two groups, such as ``"income ~ sex"`` or
+        ``"income ~ cut(age, 40)"``.
+
+    See Also
+    --------
+    Kruskal : Several groups.
+    confide.tests.ttest_ind : The same question by means.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation, from two rounds of Gaussian noise on
+    exact integer sums: cumulative counts by group at a fifth of the cost, and
+    sums of scores. `confide.sums.distributions.cumulative` proves the
+    sensitivities; rounds compose adaptively. Bounds ten times too wide cost little.
+
+    References
+    ----------
+    Mann and Whitney (1947), On a test of whether one of two random variables is
+    stochastically larger than the other, Ann. Math. Stat. 18.
+
+    Brunner and Munzel (2000), The nonparametric Behrens-Fisher problem,
+    Biometrical Journal 42.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5), "sex": cf.Categorical(["F", "M"])})
+    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5),
+    ...                     "sex": cf.Categorical(["F", "M"])})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> release = cf.release(MannWhitney("income ~ sex"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> method = cf.tests.MannWhitney("income ~ sex")
+    >>> release = cf.release(method, data, cf.GDP(1.0), ledger=None,
+    ...                      noise=cf.noise.SimulatedNoise(1))
     >>> result = cf.infer(release)
     >>> list(result.params.index), 0 < result.pvalue <= 1
     (['P(sex=F > sex=M) - 1/2'], True)
@@ -268,11 +307,13 @@ class MannWhitney(_Ranks):
         y = about.first.measure.name
         return {
             "target": f"P({y} of {one} > {y} of {other}), ties counted half, less 1/2; null hypothesis of the test: equal laws",
-            "intervals_for": "two independent groups of independent records, any laws, unequal sizes and spreads; sampling and privacy noise",
+            "intervals_for": (
+                "two independent groups of independent records, any laws, unequal sizes and spreads; sampling and privacy noise"
+            ),
         }
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The same number from all pairs of practice records."""
+        """The same number from all pairs of test data."""
         about, place, values = _values(self, frame)
         ranks = _ranked(np.concatenate([values[place == 0], values[place == 1]]))
         size = int((place == 0).sum())
@@ -282,14 +323,43 @@ class MannWhitney(_Ranks):
 
 @dataclass(frozen=True)
 class Kruskal(_Ranks):
-    """Do several groups differ? Mean ranks, and the test of equal laws (F on mean scores).
+    """Test by ranks whether several groups differ, after Kruskal and Wallis.
 
-    formula: "income ~ region", "income ~ region:sex", "income ~ cut(age, 30, 50)".
+    The test is of equal distributions (F on mean scores). The table has the mean
+    rank of each group.
 
+    Parameters
+    ----------
+    formula : str
+        Numeric column and groups, such as ``"income ~ region"``,
+        ``"income ~ region:sex"`` or ``"income ~ cut(age, 30, 50)"``.
+
+    See Also
+    --------
+    MannWhitney : Two groups.
+    confide.tests.f_oneway : The same question by means.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation, from two rounds of Gaussian noise on
+    exact integer sums: cumulative counts by group at a fifth of the cost, and
+    sums of scores. `confide.sums.distributions.cumulative` proves the
+    sensitivities; rounds compose adaptively. Bounds ten times too wide cost little.
+
+    References
+    ----------
+    Kruskal and Wallis (1952), Use of ranks in one-criterion variance analysis,
+    JASA 47.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5), "region": cf.Categorical(["N", "S", "W"])})
+    >>> schema = cf.Schema({"income": cf.Numeric(0, 1e5),
+    ...                     "region": cf.Categorical(["N", "S", "W"])})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> release = cf.release(Kruskal("income ~ region"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> method = cf.tests.Kruskal("income ~ region")
+    >>> release = cf.release(method, data, cf.GDP(1.0), ledger=None,
+    ...                      noise=cf.noise.SimulatedNoise(1))
     >>> result = cf.infer(release)
     >>> list(result.to_frame().index), 0 < result.pvalue <= 1
     (['region=N', 'region=S', 'region=W'], True)
@@ -309,11 +379,13 @@ class Kruskal(_Ranks):
         """Estimand and what intervals account for."""
         return {
             "target": f"mean rank of {about.first.measure.name} in {len(about.groups)} groups; null hypothesis of the test: equal laws",
-            "intervals_for": "the test: independent groups of independent records, any law; it is of equal laws, and also finds unequal spreads",
+            "intervals_for": (
+                "the test: independent groups of independent records, any law; it is of equal laws, and also finds unequal spreads"
+            ),
         }
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """Mean ranks of the groups among all practice records, between 0 and 1."""
+        """Mean ranks of the groups among all test data, between 0 and 1."""
         about, place, values = _values(self, frame)
         known = place < len(about.groups)
         ranks, place = _ranked(values[known]), place[known]
@@ -322,14 +394,41 @@ class Kruskal(_Ranks):
 
 @dataclass(frozen=True)
 class Wilcoxon(_Ranks):
-    """Is a difference centred at 0? P(d + d' > 0) - 1/2 with its interval, and the signed-rank test of symmetry about 0.
+    """Test by signed ranks whether a difference is centered at 0, after Wilcoxon.
 
-    formula: "after - before", or any numeric column or derived term; zeros have rank 0.
+    The estimand is P(d + d' > 0) - 1/2, of the differences of two records. The
+    test is of symmetry about 0.
 
+    Parameters
+    ----------
+    formula : str
+        Difference of two columns, such as ``"after - before"``, or any numeric
+        column or derived term. Zeros have rank 0.
+
+    See Also
+    --------
+    confide.tests.ttest_rel : The same question by means.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation, from two rounds of Gaussian noise on
+    exact integer sums: cumulative counts by sign at a fifth of the cost, and
+    sums of scores. `confide.sums.distributions.cumulative` proves the
+    sensitivities; rounds compose adaptively. Bounds ten times too wide cost little.
+
+    References
+    ----------
+    Wilcoxon (1945), Individual comparisons by ranking methods, Biometrics
+    Bulletin 1.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"before": cf.Numeric(0, 10), "after": cf.Numeric(0, 10)})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> release = cf.release(Wilcoxon("after - before"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    >>> method = cf.tests.Wilcoxon("after - before")
+    >>> release = cf.release(method, data, cf.GDP(1.0), ledger=None,
+    ...                      noise=cf.noise.SimulatedNoise(1))
     >>> list(cf.infer(release).params.index)
     ["P(d + d' > 0) - 1/2"]
     """
@@ -362,7 +461,7 @@ class Wilcoxon(_Ranks):
         }
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The same number from practice records: the mean of sign(d) times the rank of |d|."""
+        """The same number from test data: the mean of sign(d) times the rank of |d|."""
         _, place, values = _values(self, frame)
         d = values[place == 0]
         return {"P(d + d' > 0) - 1/2": float((np.sign(d) * _ranked(np.abs(d))).mean())}

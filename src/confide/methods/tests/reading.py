@@ -1,19 +1,19 @@
 """What two rounds say of ranks: group means of scores, and how far sampling and noise may move them.
 
-Round 1 gives each group's distribution function F_g, noisily; scores are u = 2 H - 1 at the middle of each bin, H the distribution
-function of their SUM alone: under equal laws labels are exchangeable given it, so that a poor H costs power and not size. Round 2 gives the
+Round 1 gives each group's distribution function F_g, noisily. Scores are u = 2 H - 1 at the middle of each bin, H the distribution
+function of their SUM alone. Under equal laws labels are exchangeable given it, so that a poor H costs power and not size. Round 2 gives the
 groups' numbers of records, sums of u and of 1 - u^2.
 
-Two groups. (m_1 - m_2)/2 estimates P(Y1 > Y2) + P(Y1 = Y2)/2 - 1/2. Noise in H shortens scores: the estimate is put back to the scale on
+Two groups. (m_1 - m_2)/2 estimates P(Y1 > Y2) + P(Y1 = Y2)/2 - 1/2. Noise in H shortens scores. The estimate is put back to the scale on
 which ranks of the pooled records have the variance (1 - sum p^3)/12, p the shares of ties. Variance (Brunner, Munzel 2000):
 
     Var F_2(Y1)/n_1 + Var F_1(Y2)/n_2.
 
-It is taken two ways, and the larger one counts. (i) From F_1 and F_2 of round 1, less what noise adds on average if laws are equal, in
-draws, shrunken by what it adds at random. (ii) From the spreads of scores of round 2, r_g = s_g/s: were F_1(Y) and F_2(Y) on a line, which
-they nearly are for laws that differ in place and scale, sd F_2(Y1) = (r_1 - w_1)/(w_2 sqrt(12)), w_g = n_g/n. To that come the noise of
-round 2 and, where the laws differ, of H: D'C D times its size, D = F_1 - F_2, C the covariance of noisy counts, less its average
-under equal laws.
+It is taken two ways, and the larger one counts. First, from F_1 and F_2 of round 1, less what noise adds on average if laws are equal, in
+draws, shrunken by what it adds at random. Second, from the spreads of scores of round 2, r_g = s_g/s. Were F_1(Y) and F_2(Y) on a line, as
+they nearly are for laws that differ in place and scale, SD F_2(Y1) = (r_1 - w_1)/(w_2 sqrt(12)), w_g = n_g/n. To that come the noise of
+round 2 and, where the laws differ, of H. The latter is D'C D times its size, less its average under equal laws. D = F_1 - F_2, C the
+covariance of noisy counts.
 
 One sample. The mean of sign(d) H(|d|) is P(d + d' > 0) - 1/2, d' another record; its variance 4 Var F(-d)/n likewise.
 
@@ -22,8 +22,8 @@ Variances of rank statistics from two noisy rounds.
 What a rank test will find, before anything is spent: its power at n records in groups of equal size.
 
 The effect of one sample is P(d + d' > 0) - 1/2, that of groups P(Y1 > Y2) - 1/2 = e of one group and each of the others, which are alike.
-Then the mean scores of k groups, of variance w = 1/(3 m) + noise/m^2 each at m records, differ by 2 e, and the statistic is a chi-square
-with k - 1 degrees of freedom and the non-centrality 4 e^2 (k - 1)/(k w); of one sample e^2 n/(1/3 + noise/n) with one degree.
+Then the mean scores of k groups, of variance w = 1/(3 m) + noise/m^2 each at m records, differ by 2 e. The statistic is a chi-square
+with k - 1 degrees of freedom and the non-centrality 4 e^2 (k - 1)/(k w). Of one sample e^2 n/(1/3 + noise/n) with one degree.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Shape:
         return self.unit * self.strategy.total
 
     def level(self, size: float) -> float:
-        """The noise sd of H in the middle, for so many records in all: scores are poor where it is large."""
+        """The noise SD of H in the middle, for so many records in all: scores are poor where it is large."""
         return sqrt(len(self.counts) * self.unit * float(self.strategy.centred(0.5).max())) / max(size, 1.0)
 
     def noisy(self, shares: Array, sizes: Array, generator: np.random.Generator) -> Array:
@@ -100,9 +100,10 @@ class Shape:
         return np.asarray(sizes[:, None] * shares + sqrt(self.unit) * noise)
 
     def lumped(self, size: float) -> float:
-        """How many of the pairs of records lie in one heavy bin of several values, where ranks do not tell them apart: sum p^2 over bins
-        that hold a tenth of the records, by three standard deviations of their noise: fewer would be found among 128 bins where there are
-        none. Within lighter ones a law is taken to be smooth.
+        """The share of pairs of records in one heavy bin of several values, where ranks do not tell them apart.
+
+        It is sum p^2 over bins that hold a tenth of the records, by three standard deviations of their noise. Fewer would be found among
+        128 bins where there are none. Within lighter ones a law is assumed to be smooth.
         """
         p = self.counts.sum(axis=0) / max(size, 1.0)
         variance = len(self.counts) * self.unit * np.diag(self.strategy.covariance) / max(size, 1.0) ** 2
@@ -110,7 +111,7 @@ class Shape:
         return float(np.clip((p * p - variance)[heavy].sum(), 0.0, 1.0))
 
     def ties(self, size: float) -> float:
-        """sum p^3 over bins, less what noise adds, and one sd of that: 0 unless atoms are seen."""
+        """sum p^3 over bins, less what noise adds, and one SD of that: 0 unless atoms are seen."""
         p = self.counts.sum(axis=0) / max(size, 1.0)
         variance = len(self.counts) * self.unit * np.diag(self.strategy.covariance) / max(size, 1.0) ** 2
         found = float((p**3 - 3 * p * variance).sum())
@@ -168,7 +169,7 @@ class Scored:
 
     @cached_property
     def noise(self) -> Array:
-        """Noise variance of a group's mean score less the common centre, (k,)."""
+        """Noise variance of a group's mean score less the common center, (k,)."""
         return np.asarray((self.v1 + self.centre**2 * self.v0) / self.n**2)
 
     @property
@@ -291,8 +292,8 @@ def _signed(counts: Array, shape: Shape, size: float) -> tuple[Array, Array]:
 def several_groups(shape: Shape, scored: Scored, generator: np.random.Generator) -> tuple[float, tuple[float, float]]:
     """F of mean scores weighted by the inverse of their variances, and its degrees of freedom, of the groups that are told from empty.
 
-    A group's scores have the pooled variance under equal laws; one that is seen to be larger, by more than a noise sd, counts, so that
-    unequal spreads are found by little more than the level where sizes are unequal, too. The noise of H counts as in `two_groups`.
+    A group's scores have the pooled variance under equal laws. One that is seen to be larger, by more than a noise SD, counts. So unequal
+    spreads are found by little more than the level where sizes are unequal, too. The noise of H counts as in `two_groups`.
     """
     # all groups made the scores, whose noise is therefore theirs
     kept, own = scored.told, scored.of(scored.told)
@@ -318,7 +319,7 @@ def power_note(n: int, groups: int, noise: float) -> str:
     """For a plan: the power at three effects, and the effect that is found in 80 of 100 runs. noise: the variance of a sum of scores.
 
     >>> power_note(900, 3, 100.0).split("; ")[1]
-    '80 % at 0.09'
+    '80% at 0.09'
     """
     k, df = groups, max(groups - 1, 1)
     size = n / k
@@ -330,6 +331,6 @@ def power_note(n: int, groups: int, noise: float) -> str:
     of = {1: "P(d + d' > 0) - 1/2", 2: "P(Y1 > Y2) - 1/2 of its two groups"}
     what = of.get(k, "P(Y1 > Y2) - 1/2 of one group and each of the others, which are alike,")
     return (
-        f"with {n:,} records{'' if k == 1 else ' in groups of equal size'} the power (5 %, two sides) for an effect {what} is about "
-        f"{power}; 80 % at {least:.2g}"
+        f"with {n:,} records{'' if k == 1 else ' in groups of equal size'} the power (5%, two sides) for an effect {what} is about "
+        f"{power}; 80% at {least:.2g}"
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import inf, nan, sqrt
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import nan, sqrt
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -15,9 +16,9 @@ from confide.core import Release
 from confide.errors import PlanError
 from confide.methods.tests.reading import Contrast, Scored, Shape, one_sample, several_groups, two_groups
 from confide.results.base import BaseResult, marked, noise_share
-from confide.results.hypothesis_tests import left_out, too_few, without
+from confide.results.hypothesis_tests import left_out, line_of, too_few, without
 from confide.results.inference import simulated_null
-from confide.results.pages.content import Column, check_alpha, level_heads
+from confide.results.pages.content import Column, check_alpha, level_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,9 +31,15 @@ POOR = 0.3
 # Above this share of pairs in one bin of several values, too.
 LUMPED = 0.3
 _POOR = (
-    "the noise of round 1 leaves ranks rough: the p-value is valid, and no interval is given, because rough ranks shorten the estimate; a "
-    "larger budget gives one"
+    "the noise of round 1 is too large for exact ranks. The p-value is valid; the interval is withheld, because noisy ranks shrink the "
+    "estimate. A larger budget gives one"
 )
+# What each method is called.
+_CALLED = {
+    "mann_whitney": "Mann-Whitney test",
+    "kruskal": "Kruskal-Wallis test",
+    "wilcoxon": "Wilcoxon signed-rank test",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -44,14 +51,16 @@ class RankTest(BaseResult):
     pvalue: float
 
     family: ClassVar[str] = "rank test"
+    inference: ClassVar[str] = "population"
 
-    def head(self) -> tuple[tuple[str, str], ...]:
-        """The test in one line."""
-        letter = "F" if len(self.df) == 2 else "t"
-        freedom = ", ".join("inf" if one == inf else f"{one:,.4g}" for one in self.df)
-        p = "n/a" if np.isnan(self.pvalue) else f"{self.pvalue:.4f}" if self.pvalue >= 1e-4 else "< 0.0001"
-        found = "n/a" if np.isnan(self.statistic) else f"{self.statistic:.4g}"
-        return (("Test", f"{letter}({freedom}) = {found}"), ("P-value", p))
+    @property
+    def title(self) -> str:
+        called = _CALLED.get(self.method.split()[0], "Rank test")
+        return f"{called}: {self.response}" + (f", {self.heading}" if self.heading else "")
+
+    def line(self, alpha: float) -> str:
+        """The statistic with its degrees of freedom and p-value."""
+        return line_of("F" if len(self.df) == 2 else "t", self.df, self.statistic, self.pvalue)
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """The guarantee in words."""
@@ -59,7 +68,7 @@ class RankTest(BaseResult):
 
     def more(self, alpha: float) -> dict[str, object]:
         """Entries of the JSON: the test."""
-        return {"statistic": self.statistic, "df": list(self.df), "p": [self.pvalue]}
+        return {"statistic": self.statistic, "df": list(self.df), "p_value": [self.pvalue]}
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -68,26 +77,45 @@ class RankEstimate(RankTest):
 
     name: str
     found: Contrast
+    groups: tuple[str, ...] = ()
+    sizes: Array = field(default_factory=lambda: np.array([]))
+    ranks: Array = field(default_factory=lambda: np.array([]))
 
     rows_are: ClassVar[str] = "effect"
 
     @property
-    def unit(self) -> str:
-        return ""
+    def axis(self) -> str:
+        return "estimate"
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """estimate, std_err, privacy_share, low, high: one row."""
-        (low, high), (below, above) = level_heads(alpha), self._ends(alpha)
+        """One row: the estimate, its standard error, the test, the interval, the privacy share."""
+        below, above = self._ends(alpha)
         found, known = self.found, self.status == "valid"
         estimate = found.estimate if self.status != "imprecise" else nan
         return (
             Column("term", [self.name], "name", head=self.rows_are),
             Column("estimate", [estimate]),
             Column("std_err", [found.se if known else nan], "std_err", head="std. err."),
-            Column("ci_low", [below], "interval", head=low),
-            Column("ci_high", [above], "interval", head=high),
+            Column("statistic", [self.statistic], "statistic", head="t", printed=False),
+            Column("df", [self.df[0]], "number", printed=False),
+            Column("p_value", [self.pvalue], "p", printed=False),
+            Column("ci_low", [below], "interval"),
+            Column("ci_high", [above], "interval"),
             Column("privacy_share", self._share if known else [nan], "share", head="privacy share"),
         )
+
+    def printed(self, alpha: float) -> Sequence[Column]:
+        """n and mean rank of each group; of one sample the estimate."""
+        return _ranked(self.groups, self.sizes, self.ranks) if self.groups else self.columns(alpha)
+
+    def line(self, alpha: float) -> str:
+        """The estimate of two groups with its interval, then the test."""
+        below, above = self._ends(alpha)
+        estimate = self.columns(alpha)[1].values[0]
+        if not self.groups or np.isnan(estimate):
+            return super().line(alpha)
+        level = f" ({level_words(alpha)} CI {below:.3f} to {above:.3f})" if not np.isnan(below) else ""
+        return f"{self.name} = {estimate:.3f}{level}; {super().line(alpha)}"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -133,18 +161,31 @@ class MeanRanks(RankTest):
 
     rows_are: ClassVar[str] = "group"
 
+    @property
+    def axis(self) -> str:
+        return "mean rank, from 0 to 1"
+
+    @property
+    def zero_line(self) -> bool:
+        return False
+
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """mean rank and records of each group."""
-        return (
-            Column("term", self.groups, "name", head=self.rows_are),
-            Column("mean_rank", self.ranks, head="mean rank"),
-            Column("n", self.sizes, "number", whole=True),
-        )
+        """n and mean rank of each group."""
+        return _ranked(self.groups, self.sizes, self.ranks)
+
+
+def _ranked(groups: Sequence[str], sizes: Array, ranks: Array) -> tuple[Column, ...]:
+    """The columns of groups with their mean ranks."""
+    return (
+        Column("term", groups, "name", head="group"),
+        Column("n", sizes, "number", whole=True),
+        Column("mean_rank", ranks, head="mean rank"),
+    )
 
 
 _LUMPED = (
-    "most records lie so close together, beside their bounds, that ranks do not tell them apart: the p-value is valid, and no interval is "
-    "given; narrower bounds, or a derived column such as log1p(income), give one"
+    "most records are so close together, compared with their bounds, that ranks do not separate them. The p-value is valid; the interval "
+    "is withheld. Narrower bounds, or a derived column such as log1p(income), give one"
 )
 
 
@@ -179,10 +220,10 @@ def _lost(rounds: Rounds) -> tuple[str, ...]:
 def _facts(rounds: Rounds) -> tuple[tuple[str, str], ...]:
     scored = rounds.scored
     sizes = ", ".join(f"{name} {size:,.0f}".strip() for name, size in zip(rounds.groups, scored.n, strict=True))
-    return (("n", f"{sizes} (noise sd {np.sqrt(scored.v0):,.3g})"),)
+    return (("n", f"{sizes} (SD of the noise {np.sqrt(scored.v0):,.3g})"),)
 
 
-def _estimated(rounds: Rounds, name: str, found: Contrast) -> RankTest:
+def _estimated(rounds: Rounds, name: str, found: Contrast, **others: Any) -> RankTest:
     stated = _stated(rounds, intervals=True)
     weak = stated.get("status") == "imprecise"
     t = nan if weak else found.estimate / found.se
@@ -196,14 +237,23 @@ def _estimated(rounds: Rounds, name: str, found: Contrast) -> RankTest:
         df=(found.df,),
         pvalue=p,
         facts=_facts(rounds),
+        **others,
         **stated,
     )
+
+
+def _ranks(scored: Scored) -> Array:
+    """Mean ranks between 0 and 1."""
+    return np.asarray(np.clip(0.5 + (scored.means - scored.centre) / 2, 0.0, 1.0))
 
 
 def read_two(rounds: Rounds) -> RankTest:
     """Mann and Whitney's."""
     name = f"P({rounds.groups[0]} > {rounds.groups[1]}) - 1/2"
-    return _estimated(rounds, name, two_groups(rounds.shape, rounds.scored, rounds.generator))
+    scored = rounds.scored
+    ranks = np.where(scored.told, _ranks(scored), nan)
+    found = two_groups(rounds.shape, scored, rounds.generator)
+    return _estimated(rounds, name, found, groups=rounds.groups, sizes=scored.n, ranks=ranks)
 
 
 def read_one(rounds: Rounds) -> RankTest:
@@ -220,7 +270,7 @@ def read_several(rounds: Rounds) -> RankTest:
     statistic, ranks = nan, np.full(len(scored.n), nan)
     if not weak:
         statistic, df = several_groups(rounds.shape, scored, rounds.generator)
-        ranks[scored.told] = np.clip(0.5 + (own.means - own.centre) / 2, 0.0, 1.0)
+        ranks[scored.told] = _ranks(own)
     return MeanRanks.of(
         rounds.release,
         response=rounds.response,

@@ -1,1 +1,1 @@
-"""Votes: which of several levels most records have, and what teachers' votes on public records teach a student."""
+"""Votes: which of several levels most records have, and what teachers' votes on public rows teach a student."""

@@ -1,24 +1,28 @@
 """Which of two or several levels most records have.
 
-Rules. "noisy_max": mu-GDP with Gaussian noise, or epsilon with Laplace noise where a pure guarantee is asked for, add-remove or substitute.
-One count for each level; a record moves one of them by 1 (a replaced one two: sqrt(2), and 2 in l1). All noisy counts leave: they cost what
-the largest alone would. "distance": (epsilon, delta); the winner itself, or nothing. D = max(ceil(g/m) - 1, 0), g the gap between the two
-most frequent levels and m = 1 (add-remove) or 2: a record moves g by at most m, and D is 0 wherever one record makes or breaks a tie
-(`StableRelease`). Between two levels alone: "optimal", epsilon or (epsilon, delta), which always answers and errs least of all rules that
-keep the guarantee, and "generalized", (epsilon, delta): one of three outcomes leaves, whose probabilities depend on the gap between two
-exact counts, which one record moves by at most m; the proof is in `confide.methods.voting.rules`. Draws are exact: Bernoulli with rational
-probabilities, and two-sided geometric noise in the tests.
+- "noisy_max": mu-GDP with Gaussian noise, or epsilon with Laplace noise where a pure guarantee is asked for, add/remove or
+  substitution. There is one count for each level; a record moves one of them by 1 (a replaced one two: sqrt(2), and 2 in l1). All noisy
+  counts are released, because they cost what the largest alone would.
+- "distance": (epsilon, delta); the winner itself, or nothing. D = max(ceil(g/m) - 1, 0), with g the gap between the two most frequent
+  levels and m = 1 (add/remove) or 2 (substitution). A record moves g by at most m, and D is 0 wherever one record makes or breaks a tie
+  (`StableRelease`).
+- "optimal", between two levels alone: epsilon or (epsilon, delta). It always answers and errs least of all rules that keep the
+  guarantee.
+- "generalized", between two levels alone: (epsilon, delta). One of three outcomes is released, whose probabilities depend on the gap
+  between two exact counts, which one record moves by at most m. The proof is in `confide.methods.voting.rules`.
+
+Draws are exact: Bernoulli with rational probabilities, and two-sided geometric noise in the tests.
 
 Where no rule is named it is "optimal" between two levels under epsilon or (epsilon, delta), where at every gap no other is right more
 often, and "noisy_max" elsewhere.
 
-Answer of "noisy_max": the level with the largest noisy count. p-value of "another level has at least as many": (C - 1) P(N - N' >= lead),
-N, N' two numbers of the noise: if another level has the most votes, some level leads it by noise alone, and there are C - 1 that may.
-Interval: none of the winner; counts have theirs in `cf.tables.counts`. Of a rule between two the chances of a wrong answer at each gap are
-exact and public, and in the result. Sources: report noisy max (Dwork, Roth 2014); Dong, Roth, Su 2022; Dwork, Lei 2009; Redberg, Zhu, Wang
-2023, corrected; the optimal rule is derived in confide.
+Answer of "noisy_max": the level with the largest count after noise. The p-value of "another level has at least as many" is (C - 1) P(N
+- N' >= lead), N, N' two numbers of the noise. If another level has the most votes, some level leads it by noise alone, and there are C
+- 1 that may. Interval: none of the winner; counts have theirs in `cf.tables.counts`. For a rule between two the probabilities of a
+wrong answer at each gap are exact and public, and in the result. Sources: report noisy max (Dwork, Roth 2014); Dong, Roth, Su 2022;
+Dwork, Lei 2009; Redberg, Zhu, Wang 2023, corrected; the optimal rule is derived in confide.
 
-The answer of a vote: who won, and how likely this kind of vote is wrong at each gap, which is public.
+The answer of a vote: the winner, and how likely this kind of vote is wrong at each gap, which is public.
 """
 
 from __future__ import annotations
@@ -53,7 +57,7 @@ from confide.methods.voting.rules import (
     votes_apart,
 )
 from confide.results.base import BaseResult
-from confide.results.pages.content import Column
+from confide.results.pages.content import LITERAL, Column, folded, thousands
 from confide.sums.cells.cell_sums import CellCounts, CellIndex, Crossing
 
 if TYPE_CHECKING:
@@ -69,7 +73,13 @@ PRINTED_GAPS = (0, 1, 2, 5, 10, 20, 50, 100)
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Answered(BaseResult):
-    """What a vote answered. label: the winner, None where the rule did not answer."""
+    """The answer of a vote.
+
+    Parameters
+    ----------
+    label : str or None
+        The winner. None where the rule did not answer.
+    """
 
     label: str | None
 
@@ -77,7 +87,7 @@ class Answered(BaseResult):
 
     @property
     def winner(self) -> str:
-        """The level that most records have, as far as this vote says; `NoResult` where it did not answer."""
+        """The level with most votes according to this vote; `NoResult` where it did not answer."""
         if self.label is None:
             raise NoResult(
                 "the vote gave no answer; ask again with a larger budget, or without a rule: the one that is taken then always answers"
@@ -90,10 +100,18 @@ class Answered(BaseResult):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Vote(Answered):
-    """The winner of a vote between two, and the exact chances of the rule behind it.
+    """The winner of a vote between two, and the exact probabilities of its rule.
 
-    label: the winner, None where the rule did not answer; rule; gaps, wrong, silent (gaps,): the chance of the wrong answer and of none at
-    a number of votes between the two, whatever the records are.
+    Parameters
+    ----------
+    rule : str
+        Name of the rule.
+    gaps : array of float
+        Differences between the two numbers of votes.
+    wrong : array of float
+        Probability of the wrong answer at each gap, whatever the records are.
+    silent : array of float
+        Probability of no answer at each gap, whatever the records are.
     """
 
     rule: str
@@ -105,7 +123,7 @@ class Vote(Answered):
     rows_called: ClassVar[str] = "gaps"
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """The rule's chances by gap."""
+        """The rule's probabilities by gap."""
         return (
             Column("gap", self.gaps, "number", head="gap"),
             Column("p_correct", np.maximum(1 - self.wrong - self.silent, 0.0), "share", head="P(correct)"),
@@ -133,21 +151,42 @@ class Vote(Answered):
         draw_errors(ax, {self.rule: (self.gaps, self.wrong, self.silent)})
 
     def picture(self, alpha: float) -> str:
-        return "How often a vote of this kind is wrong, or gives no answer, by the number of votes between the two."
+        return "Lines: probability that a vote of this kind gives a wrong label, or none, by the number of votes between the two."
 
 
 def draw_errors(ax: Axes, rules: dict[str, tuple[Array, Array, Array]]) -> None:
-    """Error against gap, of one rule or several: what is wrong or silent, by a line each, and what is wrong alone, dotted."""
-    colours = ("#1f4e79", "#d1772e", "#3a7d44", "#8a4f9e", "#b8860b")
-    for colour, (name, (gaps, wrong, silent)) in zip(colours, rules.items(), strict=False):
-        ax.plot(gaps, np.maximum(wrong + silent, 1e-12), color=colour, label=name)
+    """Probability of an error by gap, of one rule or several: a line each for wrong or none, and a dotted one for wrong alone."""
+    from confide.results.pages.plots import LINE_COLORS
+
+    farthest = 1.0
+    for color, (name, (gaps, wrong, silent)) in zip(LINE_COLORS, rules.items(), strict=False):
+        ax.plot(gaps, np.maximum(wrong + silent, 1e-12), color=color, label=name)
+        farthest = max(farthest, float(np.max(gaps[wrong + silent > _RARE], initial=0.0)))
         if np.any(silent > 0):
-            ax.plot(gaps, np.maximum(wrong, 1e-12), color=colour, linestyle=":", label=f"{name}: wrong answers")
+            ax.plot(gaps, np.maximum(wrong, 1e-12), color=color, linestyle=":", label=f"{name}: wrong label")
     ax.set_yscale("log")
-    ax.set_ylim(1e-9, 1)
+    ax.set_ylim(_RARE, 1)
+    ax.set_xlim(0.0, 1.05 * farthest)
     ax.set_xlabel("votes between the two")
-    ax.set_ylabel("chance of the wrong answer or of none")
-    ax.legend(frameon=False)
+    ax.set_ylabel("probability of a wrong label or of none")
+
+
+def draw_votes(ax: Axes, levels: Sequence[str], votes: Array, half: float, words: str) -> None:
+    """A bar for each level, with its number at its end."""
+    from confide.results.pages.plots import COLORS, INK, whiskers
+
+    places = np.arange(len(levels))
+    ax.bar(places, votes, facecolor=COLORS[0], edgecolor=INK, linewidth=0.8)
+    if half:
+        whiskers(ax, places, votes, votes - half, votes + half)
+    for place, vote in zip(places, votes, strict=True):
+        top = (place, max(vote, 0.0) + half)
+        ax.annotate(f"{vote:,.0f}", top, (0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=8)
+    width = max(60 // max(len(levels), 1), 6)
+    ax.set_xticks(places, [folded(level, width) for level in levels], **LITERAL)
+    ax.set_ylabel(words)
+    ax.margins(y=0.12)
+    thousands(ax.yaxis)
 
 
 def errors(
@@ -156,13 +195,33 @@ def errors(
     privacy: PureDP | ApproxDP,
     rules: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """Exact chances of a wrong answer and of none of a vote between two, by rule and gap: columns rule, gap, right, wrong, silent.
+    """The exact probabilities of a wrong answer and of none in a vote between two.
 
-    gaps: numbers of votes between the two; rules: all that the guarantee allows when left out.
+    Parameters
+    ----------
+    gaps : iterable of int
+        Differences between the two numbers of votes.
+    privacy : PureDP or ApproxDP
+        Guarantee of the vote.
+    rules : sequence of str, optional
+        Rules to compare. By default all that the guarantee allows.
 
+    Returns
+    -------
+    DataFrame
+        One row for each rule and gap, with the columns rule, gap, p_correct,
+        p_wrong and p_none.
+
+    Raises
+    ------
+    PlanError
+        `privacy` is not a PureDP or ApproxDP guarantee.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> found = errors([0, 5, 20], privacy=cf.ApproxDP(1.0, 1e-6), rules=["optimal", "noisy_max"])
-    >>> found.wrong.round(5).tolist()
+    >>> found.p_wrong.round(5).tolist()
     [0.5, 0.00337, 0.0, 0.5, 0.01179, 0.0]
     """
     at = np.array([int(gap) for gap in gaps])
@@ -182,8 +241,26 @@ def errors(
 def plot_errors(
     *, privacy: PureDP | ApproxDP, rules: Sequence[str] | None = None, farthest: int = 60, ax: Any = None
 ) -> Axes:
-    """Error against gap, of several rules at one guarantee; returns the Axes.
+    """Plot the probabilities of an error against the gap, for several rules.
 
+    Parameters
+    ----------
+    privacy : PureDP or ApproxDP
+        Guarantee of the vote.
+    rules : sequence of str, optional
+        Rules to compare. By default all that the guarantee allows.
+    farthest : int, default 60
+        Largest gap that is drawn.
+    ax : Axes, optional
+        Axes to draw on. By default those of a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes of the plot.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> plot_errors(privacy=cf.ApproxDP(1.0, 1e-6)).get_xlabel()
     'votes between the two'
@@ -194,15 +271,17 @@ def plot_errors(
         ax = Figure(figsize=(6.4, 4.4), layout="constrained").subplots()
     frame = errors(range(farthest + 1), privacy=privacy, rules=rules)
     lines = {
-        name: tuple(own[key].to_numpy() for key in ("gap", "wrong", "silent"))
+        name: tuple(own[key].to_numpy() for key in ("gap", "p_wrong", "p_none"))
         for name, own in frame.groupby("rule", sort=False)
     }
     draw_errors(ax, lines)  # type: ignore[arg-type]
+    ax.legend(frameon=False)
     return ax  # type: ignore[no-any-return]
 
 
 _PROOF = "chances of each answer at neighbouring gaps"
 _FARTHEST = 400
+_RARE = 1e-9
 _SILENT = (
     "the two most frequent levels were too near to each other for this rule to answer; ask again with a larger budget, or leave the rule "
     "out"
@@ -211,10 +290,18 @@ _SILENT = (
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PluralityVote(Answered):
-    """The winner, and with rule "noisy_max" all noisy counts.
+    """The winner of a vote, and with rule "noisy_max" the released counts.
 
-    label: the winner, None where the rule did not answer; levels; votes, noise_sd (levels,): noisy counts and the standard deviation of
-    their noise, NaN with the rule "distance"; pvalue: of "another level has at least as many votes".
+    Parameters
+    ----------
+    levels : tuple of str
+        The levels.
+    votes : array of float
+        Estimated votes of each level. NaN with the rule "distance".
+    noise_sd : float
+        SD of the noise in each count. NaN with the rule "distance".
+    pvalue : float
+        p-value of "another level has at least as many votes".
     """
 
     levels: tuple[str, ...]
@@ -241,23 +328,49 @@ class PluralityVote(Answered):
         return {"winner": self.label, "pvalue": self.pvalue}
 
     def draw(self, ax: Any, alpha: float) -> None:
-        places = np.arange(len(self.levels))
-        ax.bar(places, np.nan_to_num(self.votes), color="#1f4e79", yerr=1.96 * np.nan_to_num(self.noise_sd), capsize=3)
-        ax.set_xticks(places, list(self.levels))
-        ax.set_ylabel("noisy votes")
+        draw_votes(ax, self.levels, np.nan_to_num(self.votes), 1.96 * np.nan_to_num(self.noise_sd), "DP number of votes")
 
     def picture(self, alpha: float) -> str:
-        return "Noisy votes with 1.96 standard deviations of their noise."
+        return "Bars: DP numbers of votes. Whiskers: 1.96 standard deviations of their noise."
+
 
 
 @dataclass(frozen=True)
 class Plurality(ColumnVote):
-    """The most frequent level of a column of two or more.
+    """The level of a column that most records have.
 
-    column: categorical, or cf.Integer of at most 256 values; records without a value have no vote. rule: "noisy_max" (always answers),
-    "distance" (the winner itself, or nothing; needs a delta), or between two levels "optimal" (always answers; epsilon or (epsilon, delta))
-    or "generalized" (may give no answer; needs a delta); left out, the one that errs least.
+    Estimates the most frequent of two or more levels. Records without a value
+    have no vote.
 
+    Parameters
+    ----------
+    column : str
+        Categorical column, or an integer column of at most 256 values.
+    rule : {"noisy_max", "distance", "optimal", "generalized"}, optional
+        "noisy_max" always answers. "distance" gives the exact winner or no
+        answer, and needs a delta. Between two levels, "optimal" always answers,
+        and "generalized" may give no answer and needs a delta. By default the
+        rule that errs least.
+
+    Notes
+    -----
+    Guarantee: Gaussian DP, or pure DP where it is asked for, with "noisy_max";
+    (epsilon, delta) with "distance" and "generalized"; epsilon or (epsilon,
+    delta) with "optimal". Add/remove or substitution. One record moves one
+    count by 1 (a substituted record moves two). The module docstring has the
+    sensitivities.
+
+    There is no interval. The result has a p-value of "another level has at
+    least as many votes", or the exact probabilities of a wrong answer at each
+    gap.
+
+    References
+    ----------
+    Dwork, Roth 2014; Dong, Roth, Su 2022; Dwork, Lei 2009; Redberg, Zhu, Wang
+    2023, corrected.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"vote": cf.Categorical(["a", "b", "c"]), "yes": cf.Integer(0, 1)})
     >>> data = cf.read({"vote": ["b"] * 60 + ["a"] * 30 + ["c"] * 10, "yes": [1] * 70 + [0] * 30}, schema)
@@ -442,4 +555,4 @@ def _sure(rule: VoteRule) -> tuple[str, ...]:
     reach = np.arange(1, 100_000)
     chances = rule.chances(reach)
     sure = np.flatnonzero(chances.wrong + chances.silent <= 0.01)
-    return (f"right with probability .99 from {reach[sure[0]]:,} votes between the two on",) if len(sure) else ()
+    return (f"right with probability 0.99 from {reach[sure[0]]:,} votes between the two on",) if len(sure) else ()

@@ -1,27 +1,26 @@
-"""Rules for a vote between two: with which probability each says the majority, the minority or nothing, at every gap.
+"""Rules for a vote between two: with which probability each gives the majority, the minority or nothing, at every gap.
 
-The gap t is the number of votes for one side less that for the other. Under add-remove a record moves it by 1, under substitute by at most
-2 (a record that says nothing may vote). A rule is symmetric: what it does depends on |t| and on who leads.
+The gap t is the number of votes for one side less that for the other. Under add/remove a record moves it by 1, under substitution by at
+most 2 (a record without a vote may vote). A rule is symmetric: what it does depends on |t| and on who leads.
 
-optimal      P(minority) = f(|t|): f(0) = 1/2 and, m the move, f(t + m) = max(0, 1 - e^eps (1 - f(t)) - delta, e^-eps (f(t) - delta)),
-             the least sequence that (epsilon, delta) allows from one gap to the next. Under substitute odd gaps start at f(1) =
-             (1 - delta)/(1 + e^eps), as a record moves 1 to -1. Neither side does better with any symmetric rule: by induction on t
-             both bounds are necessary (the first for the majority's probability, the second for the minority's), and together with
-             f decreasing they are enough; odd and even gaps interleave because the step is increasing in f.
-noisy_max    the larger of two counts with Laplace noise of scale b on each: P(minority) = (2 + a) e^-a/4, a = |t|/b. epsilon = m/b: the
-             log ratio of neighbours is eps + log((2 + a)/(2 + a + eps)) < eps.
-distance     D = max(ceil(|t|/m) - 1, 0) moves by at most 1 and is 0 wherever one record makes or breaks a tie: the
-             winner itself where D passes the distance test of classic propose-test-release, else nothing.
-generalized  the noisy maximum with a scale that is too small in general, where the distance test shows that its own loss at this gap,
-             one-sided and at delta, is at most what is left: loss(t) = max over neighbours and outcomes of log((P - delta)/P'), which rises
-             with t before it falls, so that the largest value from t on counts. (eps_test + eps_mech, delta): the deltas belong to
-             different data.
+- optimal: P(minority) = f(|t|). f(0) = 1/2 and, with m the move, f(t + m) = max(0, 1 - e^eps (1 - f(t)) - delta, e^-eps (f(t) -
+  delta)). That is the least sequence that (epsilon, delta) allows from one gap to the next. Under substitution odd gaps start at f(1) =
+  (1 - delta)/(1 + e^eps), as a record moves 1 to -1. Neither side does better with any symmetric rule. By induction on t both bounds
+  are necessary: the first for the majority's probability, the second for the minority's. Together with f decreasing they are enough.
+  Odd and even gaps interleave because the step is increasing in f.
+- noisy_max: the larger of two counts with Laplace noise of scale b on each. P(minority) = (2 + a) e^-a/4, a = |t|/b. epsilon = m/b,
+  because the log ratio of neighbors is eps + log((2 + a)/(2 + a + eps)) < eps.
+- distance: D = max(ceil(|t|/m) - 1, 0) moves by at most 1 and is 0 wherever one record makes or breaks a tie. The rule gives the winner
+  itself where D passes the distance test of classic propose-test-release, else nothing.
+- generalized: the noisy maximum with a scale that is too small in general. It replies where the distance test shows that its own loss
+  at this gap, one-sided and at delta, is at most what is left. loss(t) = max over neighbors and outcomes of log((P - delta)/P') rises
+  with t before it falls, so that the largest value from t on counts. (eps_test + eps_mech, delta): the deltas belong to different data.
 
-Probabilities are floats; epsilon and delta are lowered by one part in 10^12 before they are used, which is far more than what roundings do,
-and probabilities below 2^-64 of a pure rule count as 2^-64, which both bounds allow.
-Sources: Dwork, Lei 2009; Redberg, Zhu, Wang 2023 (C.1, corrected: docs/errata.md); the optimal rule is derived in confide.
+Probabilities are floats. epsilon and delta are lowered by one part in 10^12 before they are used, which is far more than rounding does.
+Probabilities below 2^-64 of a pure rule count as 2^-64, which both bounds allow. Sources: Dwork, Lei 2009; Redberg, Zhu, Wang 2023
+(C.1, corrected: docs/errata.md); the optimal rule is derived in confide.
 
-Votes of a column: what a record says, what leaves when an answer is drawn, and the records on which a vote is tried.
+Votes of a column: what a record states, the release of an answer, and the records on which a vote is tried.
 """
 
 from __future__ import annotations
@@ -160,7 +159,7 @@ def laplace_minority(a: ArrayLike) -> Array:
 def vote_loss(gap: float, epsilon: float, delta: float) -> float:
     """The one-sided loss of the noisy maximum at one gap and delta: epsilon as of the noise, gap in moves of one record.
 
-    It rises towards epsilon with the gap at delta = 0; the published formula says that it falls (docs/errata.md).
+    It rises toward epsilon with the gap where delta is 0; the published formula states that it falls (docs/errata.md).
 
     >>> [round(vote_loss(t, 10.0, 0.0), 2) for t in (0, 1, 10, 100)], vote_loss(5, 10.0, 1e-10)
     ([8.21, 9.39, 9.91, 9.99], 0.0)
@@ -213,7 +212,7 @@ class Generalized:
 
 @lru_cache(maxsize=32)
 def _generalized(epsilon: float, delta: float, move: int) -> Generalized:
-    """From epsilon and delta alone: the shares and the noise whose answer is right with probability .99 from the smallest gap on."""
+    """From epsilon and delta alone: the shares and the noise whose answer is right with probability 0.99 from the smallest gap on."""
     best, reach = None, inf
     for share in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95):
         for factor in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0):
@@ -282,15 +281,18 @@ def ballots(schema: Any, column: str) -> Crossing:
 
 
 def _vote_shares(ballot: Crossing, practice: CodedFrame) -> dict[str, float]:
-    """The share of votes for each level, of practice records."""
+    """The share of votes for each level, of test data."""
     place = ballot.places(practice.codes[ballot.columns[0]][None, :].astype(np.float64), (0,))
     counts = np.bincount(place, minlength=ballot.cells((0,)) + 1)[:-1]
     return dict(zip(ballot.attributes[0].labels, (counts / max(counts.sum(), 1)).tolist(), strict=True))
 
 
 def votes_apart(schema: Any, column: str, plan: Plan, gaps: Iterable[int]) -> Iterator[tuple[Ballots, Ballots]]:
-    """Votes in which either level leads by each of these, and the same with one vote more for it (add-remove), or with one that changed
-    sides to the other (substitute: gaps as odd or even as the public number of votes)."""
+    """Votes in which either level leads by each of these gaps, and neighbors of them.
+
+    Under add/remove a neighbor has one vote more for the leader. Under substitution one vote changed sides, and gaps are odd or even as
+    the public number of votes is.
+    """
     found = [{column: value} for pair in _opposite_votes(schema, column) for one in pair for value in one.values()]
     few = 3
     for leader, other in (found, found[::-1]) if found else ():

@@ -1,34 +1,31 @@
 """Noise and test of teachers' votes, chosen from public facts alone: the budget, the sizes, and how much teachers are expected to agree.
 
-Votes are simulated under that expectation, by teachers none of which fails; no private vote is looked at. Where less noise with a
-certificate gets more labels right than the plain Gaussian mechanism of the same (epsilon, delta), and its test would pass, it is taken.
+Votes are simulated under that expectation, by teachers none of which fails; no private vote is looked at. Less noise with a certificate
+is taken where it gets more labels right than the plain Gaussian mechanism of the same (epsilon, delta), and its test would pass.
 
 How many ballots must change before the labels of noisy votes cost more than proposed: an integer that one ballot moves by at most 1.
 
-Votes are integers (queries, options), every row adds up to K; winners are y_i = argmax_j (n_ij + sigma N_ij). The options are the classes
-and "failed", for a teacher that gives no class, so that every teacher has one ballot on each query whatever becomes of it. One record
-changes one teacher, and so one ballot of each query, from any option to any other. Below all options are alike: a query that "failed" leads
-by far is certified to be won by "failed", and who reads the winners gives it no label.
+Votes are integers (queries, options), every row adds up to K; winners are y_i = argmax_j (n_ij + sigma N_ij). The options are the
+classes and "failed", for a teacher that gives no class, so that every teacher has one ballot on each query whatever becomes of it. One
+record changes one teacher, and so one ballot of each query, from any option to any other. Below all options are alike: a query that
+"failed" leads by far is certified to be won by "failed", and a reader of the winners gives it no label.
 
-D is the least number d of ballots whose change may bring the loss of all winners together above the proposed (epsilon, delta). It moves by
-at most 1 because its every step is exact and monotone:
+D is the least number d of ballots whose change may bring the loss of all winners together above the proposed (epsilon, delta). It moves
+by at most 1 because its every step is exact and monotone:
 
-    tails   P(g), integers in units of 2^-b: at least Phibar((g - h)/(sqrt(2) sigma)), h the grid of the noise, rounded up and then raised
-            until they are convex in the gap g. q_i(d): the most that sum_j P(n_1 - n_j) can be within d changes, at least 1/2 from a tie
-            on. All d go from the top to the runner-up: moves between others leave all gaps larger, and a sum of convex functions is
-            largest at an extreme point, of which the smallest gap gains most. So the ball is searched exactly: q_i(d; X) <=
-            q_i(d + 1; X').
-    levels  the quantile of q_i is taken down to a public grid, by comparing integers; from q = 1/2 on the level is 0.
-    costs   the collapsed-Gaussian Renyi bound (`confide.guarantees.mechanisms.noisy_max`) of each level and order, in units of 2^-32,
-    rounded
-    up and made
-            to rise with q; added up over queries as integers. Enough: at one of the public orders at least the sum is within what
-            converts to the proposed epsilon at delta (Canonne, Kamath, Steinke 2020).
+- tails: P(g), integers in units of 2^-b, is at least Phibar((g - h)/(sqrt(2) sigma)), h the grid of the noise. It is rounded up and
+  then raised until it is convex in the gap g. q_i(d) is the most that sum_j P(n_1 - n_j) can be within d changes, at least 1/2 from a
+  tie on. All d go from the top to the runner-up. Moves between others leave all gaps larger, and a sum of convex functions is largest
+  at an extreme point, of which the smallest gap gains most. So the ball is searched exactly: q_i(d; X) <= q_i(d + 1; X').
+- levels: the quantile of q_i is taken down to a public grid, by comparing integers. From q = 1/2 on the level is 0.
+- costs: the collapsed-Gaussian Renyi bound (`confide.guarantees.mechanisms.noisy_max`) of each level and order, in units of 2^-32. It
+  is rounded up, made to rise with q, and added up over queries as integers. The loss is within the proposal if at one of the public
+  orders at least the sum is within what converts to the proposed epsilon at delta (Canonne, Kamath, Steinke 2020).
 
 The proof holds for any number of options, which enters by the sum over j alone. The grid, the orders and all tables depend on K, sigma,
-epsilon and delta alone. A composition on a grid of privacy losses would be tighter; its transforms and windows round in ways that depend
-on the votes, and no sensitivity of 1 would be proved of it.
-Source: derived in confide; the test is that of Redberg, Zhu, Wang 2023 (Theorem 4.3).
+epsilon and delta alone. A composition on a grid of privacy losses would be tighter. But its transforms and windows round in ways that
+depend on the votes, and no sensitivity of 1 would be proved of it. Source: derived in confide; the test is that of Redberg, Zhu, Wang
+2023 (Theorem 4.3).
 """
 
 from __future__ import annotations
@@ -272,7 +269,7 @@ def checked_agreement(agreement: object) -> Agreement:
 def simulated_votes(agreement: Agreement, teachers: int, classes: int, queries: int, seed: int) -> NDArray[np.int64]:
     """Votes (queries, classes) under an expectation: the most frequent label has a share of the teachers, the others split the rest.
 
-    "even": a share evenly distributed from 38 % to 100 %. (a, b): Beta(a, b), of what lies above 38 %. The rest is multinomial with
+    "even": a share evenly distributed from 38% to 100%. (a, b): Beta(a, b), of what lies above 38%. The rest is multinomial with
     shares of a Dirichlet law of parameter 1/2; draws in which another label leads are drawn again.
 
     >>> simulated_votes("even", 400, 10, 3, 0).sum(axis=1).tolist()

@@ -1,31 +1,33 @@
-"""Labels of public records by the noisy votes of teachers, each fitted to a block of the private records (PATE).
+"""Labels of public rows by the noisy votes of teachers, each fitted to a block of the private records (PATE).
 
-Guarantee. Records fall into K blocks, by position after a fresh permutation (substitute) or by a fresh keyed hash (add-remove), so that one
-record is in one block (`sums.blocks.record_block`). A teacher is fitted to each, in a process of its own, and has one ballot on each of T
-public
-records: for one of C classes, or "failed" on all of them where it raises, is late or predicts what is no class. So the K ballots of a
-query fall on C + 1 options; one record changes what one block says, whatever that is, and moves one ballot of each query from one option
-to another. What leaves is y_i = argmax_j (n_ij + noise) over the C + 1 options. All below is proved for any number of options and knows
-nothing of what they mean: "failed" is a winner like another one. Reading it as "no label" comes after.
+Guarantee. Records fall into K blocks, by position after a fresh permutation (substitution) or by a fresh keyed hash (add/remove), so
+that one record is in one block (`sums.blocks.record_block`). A teacher is fitted to each, in a separate process, and has one ballot on
+each of T public rows. The ballot is for one of C classes, or "failed" on all of them where the teacher raises, is late or predicts
+something else. So the K ballots of a query fall on C + 1 options. One record changes what one block says, whatever that is, and moves
+one ballot of each query from one option to another. The release is y_i = argmax_j (n_ij + noise) over the C + 1 options. All below is
+proved for any number of options and does not use their meaning: "failed" is a winner like another one. Reading it as "no label" comes
+after.
 
-certificate="distance": (epsilon, delta), by generalized propose-test-release. D, the number of ballots whose change may bring the loss of
-all labels above epsilon - e_test, is an integer that one ballot moves by at most 1 (`voting.teachers_distance`). It passes the distance
-test, which is (e_test, 0), or nothing is released; where D = 0 it passes with probability at most delta, elsewhere the labels are
-(epsilon - e_test, delta): together (epsilon, delta), as the two deltas belong to different data. The labels' noise is drawn apart from
-the test's. certificate="gaussian": mu-GDP, mu^2 = 2 T/sigma^2: Gaussian noise of sd sigma on C + 1 counts, of which two move by 1, and so
-by sqrt(2) for each query. With confident=(threshold, sd), the query is answered only where the largest of the C + 1 counts, which moves
-by at most 1, plus noise of that sd reaches the threshold: mu^2 = T (2/sigma^2 + 1/sd^2).
-certificate="laplace": epsilon = 2 T/b, Laplace noise of scale b on C + 1 counts, of which two move by 1 (Papernot et al. 2017).
-Which one, with which sigma and e_test, follows from public facts alone (`voting.vote_budgets`).
+- certificate="distance": (epsilon, delta), by generalized propose-test-release. D, the number of ballots whose change may bring the
+  loss of all labels above epsilon - e_test, is an integer that one ballot moves by at most 1 (`voting.teacher_budgets`). It passes the
+  distance test, which is (e_test, 0), or nothing is released. Where D = 0 it passes with probability at most delta; elsewhere the
+  labels are (epsilon - e_test, delta). Together that is (epsilon, delta), as the two deltas belong to different data. The labels' noise
+  is drawn apart from the test's.
+- certificate="gaussian": mu-GDP with ``mu^2 = 2 T/sigma^2``. Gaussian noise of SD sigma is added to C + 1 counts, of which two move by
+  1, and so by sqrt(2) for each query. With ``confident=(threshold, sd)`` a query is answered only where the largest of the C + 1 counts
+  plus noise of that SD reaches the threshold. That count moves by at most 1, so ``mu^2 = T (2/sigma^2 + 1/sd^2)``.
+- certificate="laplace": epsilon = 2 T/b, Laplace noise of scale b on C + 1 counts, of which two move by 1 (Papernot et al. 2017).
 
-A query that "failed" wins has no label. Where it wins most of those that were answered the result is uninformative, and none has one: the
-rest is what noise made of the few ballots that are left.
+Which one, with which sigma and e_test, follows from public facts alone (`voting.teacher_budgets`).
+
+A query that "failed" wins has no label. Where it wins most of those that were answered the status is "no_information", and none has a
+label: the rest is what noise made of the few ballots that are left.
 
 Interval: none. Sources: Papernot et al. 2017, 2018; Redberg, Zhu, Wang 2023, Algorithm 4, replaced: docs/errata.md.
 
-Labels that teachers' votes gave to public records.
+Labels that teachers' votes gave to public rows.
 
-Teachers: any classifier with fit and predict, each on a block of its own records, and its votes on public records.
+Teachers: any classifier with fit and predict, each on a separate block of records, and its votes on public rows.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, calibrate_gaussian
 from confide.guarantees.validation import is_finite, is_whole
 from confide.methods.ptr.classic import StableRelease
+from confide.methods.voting.plurality import draw_votes
 from confide.methods.voting.teacher_budgets import NOISE_GRID, VoteBudget, budget_of, checked_agreement
 from confide.results.base import BaseResult
 from confide.results.pages.content import Column
@@ -59,7 +62,15 @@ from confide.sums.columns import ColumnCodes, chosen_columns
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class VotedLabels(BaseResult):
-    """labels (queries,): a class for each public record, None where the vote gave none; classes: public."""
+    """Labels that teachers' votes gave to public rows.
+
+    Parameters
+    ----------
+    labels : array
+        A class for each public row, None where the vote gave none.
+    classes : tuple of str
+        The public classes.
+    """
 
     labels: NDArray[Any]
     classes: tuple[str, ...]
@@ -69,29 +80,26 @@ class VotedLabels(BaseResult):
     rows_called: ClassVar[str] = "classes"
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """How many public records were given each class."""
+        """How many public rows were given each class."""
         counts = np.array([float(np.sum(self.labels == one)) for one in self.classes])
-        return (Column("term", self.classes, "name"), Column("n", counts, "number", head="public records"))
+        return (Column("term", self.classes, "name"), Column("n", counts, "number", head="public rows"))
 
     def head(self) -> tuple[tuple[str, str], ...]:
         given = sum(one is not None for one in self.labels)
-        return (("Labelled", f"{given:,} of {len(self.labels):,} public records"),)
+        return (("Labelled", f"{given:,} of {len(self.labels):,} public rows"),)
 
     def more(self, alpha: float) -> dict[str, Any]:
         return {"given": [None if one is None else str(one) for one in self.labels]}
 
     def draw(self, ax: Any, alpha: float) -> None:
-        columns = self.columns(alpha)
-        ax.bar(range(len(self.classes)), columns[1].values, color="#1f4e79")
-        ax.set_xticks(range(len(self.classes)), list(self.classes))
-        ax.set_ylabel("public records")
+        draw_votes(ax, self.classes, np.asarray(self.columns(alpha)[1].values), 0.0, "public rows")
 
     def picture(self, alpha: float) -> str:
-        return "How many public records were given each class."
+        return "Bars: numbers of public rows that were given each class."
 
 
 def checked_teacher(teacher: Any) -> Any:
-    """A classifier, or what a file says of one, which no plan is made with; `PlanError` for anything else."""
+    """A classifier, or what a file states of one, which no plan is made with; `PlanError` for anything else."""
     if isinstance(teacher, Mapping) and "live" in teacher:
         return dict(teacher)
     if isinstance(teacher, type) or not all(callable(getattr(teacher, verb, None)) for verb in ("fit", "predict")):
@@ -121,7 +129,7 @@ def new_classifier(teacher: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class PublicRows:
-    """Public records that teachers vote on, (queries, features), in the order of the features; equal by content.
+    """Public rows that teachers vote on, (queries, features), in the order of the features; equal by content.
 
     >>> PublicRows.of([[0.0, 1.0]]).queries
     1
@@ -133,7 +141,7 @@ class PublicRows:
 
     @classmethod
     def of(cls, rows: ArrayLike | Mapping[str, Any] | PublicRows) -> PublicRows:
-        """From rows, or from what a file says of them; `PlanError` for what is no finite table."""
+        """From rows, or from what a file states of them; `PlanError` for what is not a finite table."""
         if isinstance(rows, PublicRows):
             return rows
         if isinstance(rows, Mapping) and set(rows) == {"queries", "digest"}:
@@ -142,14 +150,14 @@ class PublicRows:
             found = np.array(rows, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             raise PlanError(
-                "public records must be a table of numbers, (queries, features); encode labels as numbers"
+                "public rows must be a table of numbers, (queries, features); encode labels as numbers"
             ) from None
         if found.ndim != 2 or not found.size:
             raise PlanError(
-                f"public records must be a table (queries, features) with at least one row, got the shape {found.shape}"
+                f"public rows must be a table (queries, features) with at least one row, got the shape {found.shape}"
             )
         if not np.isfinite(found).all():
-            raise PlanError("public records must be finite numbers; drop or fill the rows with missing values")
+            raise PlanError("public rows must be finite numbers; drop or fill the rows with missing values")
         found.flags.writeable = False
         return cls(found, len(found), digest(["public rows", list(found.shape), found.tobytes().hex()]))
 
@@ -159,11 +167,10 @@ class PublicRows:
 
 @dataclass(frozen=True, eq=False)
 class Teaching:
-    """What is run on a block: fit the teacher to its records, vote on the public ones. Columns of a table: the features, then the label's
-    code.
+    """What is run on a block: fit the teacher to its records, vote on the public ones.
 
-    A block without records or with one class alone votes for its class, the first one where it is empty; what raises is the runner's
-    matter, and so is what is no class.
+    Columns of a table: the features, then the label's code. A block without records or with one class alone votes for its class, the
+    first one where it is empty. A teacher that raises, or predicts something other than a class, is handled by the runner.
     """
 
     teacher: Any
@@ -211,21 +218,70 @@ _REFUSED = (
     "larger budget, or an expected agreement that is less"
 )
 _FAILED = (
-    "'failed' has the most votes on most public records: most teachers failed or were late, or the noise is larger than the votes; try the "
+    "'failed' has the most votes on most public rows: most teachers failed or were late, or the noise is larger than the votes; try the "
     "teacher on schema.sample(n // teachers, seed=1), give n= to the plan, and more seconds=, memory= or budget"
 )
 
 
 @dataclass(frozen=True)
 class TeacherLabels(Method):
-    """Labels of public records by private votes.
+    """Labels of public rows by the noisy votes of teachers (PATE).
 
-    label: the categorical column that teachers learn; teacher: a classifier with fit and predict; public: rows (queries, features) in the
-    order of `features`; features: columns, all others of the schema when left out, categorical ones by the number of the level; teachers:
-    K; certificate: "auto" (what gets most labels right in public simulations), "distance", "gaussian" or "laplace"; sigma: noise on counts,
-    chosen when left out; agreement: what is expected of the votes, for choosing ("even", or (a, b) of a Beta law of the winner's share);
-    confident: (threshold, sd), with "gaussian"; seconds: for all teachers together, taken in full; jobs, memory: side by side, MB each.
+    Each teacher is a classifier that is fitted to one block of the private
+    records. The label of a public row is the class with most votes after noise.
 
+    Parameters
+    ----------
+    label : str
+        Categorical column that the teachers learn.
+    teacher : classifier
+        Object with `fit` and `predict`, of which each block gets a new copy.
+    public : array or mapping
+        Public rows to label, (queries, features), in the order of `features`.
+    teachers : int
+        Number of teachers. A few hundred are usual.
+    features : tuple of str, optional
+        Columns that teachers learn from, categorical ones by the number of the
+        level. By default all other columns of the schema.
+    certificate : {"auto", "distance", "gaussian", "laplace"}, default "auto"
+        How the budget is accounted. "auto" takes the one that gets most labels
+        right in public simulations.
+    sigma : float, optional
+        SD of the noise on counts. By default it is chosen from public facts.
+    agreement : "even" or (float, float), default "even"
+        Expected distribution of the winner's share, for choosing the noise:
+        even, or the parameters of a Beta distribution.
+    confident : (float, float), optional
+        Threshold and SD of the noise of a test, with certificate="gaussian". A
+        query is answered only where the largest count plus noise reaches the
+        threshold.
+    seconds : float, default 60.0
+        Time for all teachers together. It is always used in full, so that the
+        running time tells nothing.
+    jobs : int, default 1
+        Number of teachers that run at the same time.
+    memory : int, default 1024
+        Memory for each teacher, in MB.
+    progress : callable, optional
+        Called with the number of waves of teachers that are done, and of all.
+
+    Notes
+    -----
+    Guarantee: one record changes one teacher, and so moves one ballot of each
+    query.
+
+    - "gaussian": Gaussian DP with mu = sqrt(2 T)/sigma for T queries.
+    - "laplace": epsilon = 2 T/b, for Laplace noise of scale b.
+    - "distance": (epsilon, delta), by generalized propose-test-release.
+
+    The module docstring has the proofs. There is no interval.
+
+    References
+    ----------
+    Papernot et al. 2017, 2018; Redberg, Zhu, Wang 2023, Algorithm 4, replaced.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(-4, 4, on_missing=0.0), "kind": cf.Categorical(["a", "b"], on_missing="a")})
     >>> class Sign:
@@ -283,7 +339,7 @@ class TeacherLabels(Method):
         pair = tuple(self.confident) if isinstance(self.confident, (list, tuple)) else ()
         if self.certificate != "gaussian" or len(pair) != 2 or not all(is_finite(v) for v in pair) or not pair[1] > 0:
             raise PlanError(
-                f"confident is (threshold, sd) with certificate='gaussian', got {self.confident!r}, {self.certificate!r}; write "
+                f"confident is (threshold, noise_sd) with certificate='gaussian', got {self.confident!r}, {self.certificate!r}; write "
                 "confident=(200.0, 150.0), certificate='gaussian'"
             )
         object.__setattr__(self, "confident", (float(pair[0]), float(pair[1])))
@@ -308,7 +364,7 @@ class TeacherLabels(Method):
         rows = self.public.rows
         if rows is not None and rows.shape[1] != len(features):
             raise PlanError(
-                f"public records must have the {len(features)} columns {', '.join(features[:6])}{', ...' if len(features) > 6 else ''} in "
+                f"public rows must have the {len(features)} columns {', '.join(features[:6])}{', ...' if len(features) > 6 else ''} in "
                 f"this order, got {rows.shape[1]}"
             )
         return ColumnCodes(whole, (*features, self.label))
@@ -318,13 +374,13 @@ class TeacherLabels(Method):
     ) -> Plan:
         """One set of labels. The teacher is tried on test data, which are public: its errors show here.
 
-        Raises `PlanError` for public records with other columns, for more teachers than records, for a teacher that fails or takes too
-        long, and for a plan from a file, which holds neither the teacher nor the public records.
+        Raises `PlanError` for public rows with other columns, for more teachers than records, and for a teacher that fails or takes too
+        long. Raises it for a plan from a file, too, which holds neither the teacher nor the public rows.
         """
         if isinstance(self.teacher, Mapping):
             raise not_in_file("teacher", self.teacher["live"], _AGAIN)
         if self.public.rows is None:
-            raise PlanError(f"the plan holds a digest of the public records alone; hand them over again: {_AGAIN}")
+            raise PlanError(f"the plan holds a digest of the public rows alone; hand them over again: {_AGAIN}")
         record = self.about(schema)
         classes = len(record.schema[self.label].levels)  # type: ignore[union-attr]
         if n is not None and n < self.least_records:
@@ -347,7 +403,7 @@ class TeacherLabels(Method):
                 "waves": work.room.waves(self.teachers),
             },
             "public_inputs": {"public records": self.public.digest},
-            "target": f"{self.label} of {self.public.queries} public records",
+            "target": f"{self.label} of {self.public.queries} public rows",
             "intervals_for": self.intervals,
             "warnings": notes,
         }
@@ -360,14 +416,14 @@ class TeacherLabels(Method):
             given=f" of the columns {', '.join(record.columns[:-1])}, in this order, with labels from 0 to {classes - 1}",
             must=(
                 f"teacher.fit(X, y).predict(public) must give one of the numbers 0 to {classes - 1}, as in y, for each of the "
-                f"{self.public.queries} public records"
+                f"{self.public.queries} public rows"
             ),
         )
         settings = {**plan.method.parameters, "teacher": pack_teacher(self.teacher), "public": self.public.to_dict()}
         return replace(plan, method=replace(plan.method, parameters=settings), notes=(*plan.notes, note))
 
     def _teaching(self, classes: int) -> Teaching:
-        """What is run on a block; a plan with public records was made before."""
+        """What is run on a block; a plan with public rows was made before."""
         assert self.public.rows is not None
         return Teaching(self.teacher, self.public.rows, classes)
 
@@ -424,7 +480,7 @@ class TeacherLabels(Method):
         if self.sigma is not None and self.sigma < least:
             raise PlanError(
                 f"sigma must be at least {least:.4g} for {queries} labels at {privacy}, got {self.sigma:g}; leave it out, or take fewer "
-                "public records"
+                "public rows"
             )
         if allowance.rows_per_unit != 1:
             raise PrivacyError(
@@ -434,13 +490,13 @@ class TeacherLabels(Method):
         return allowance, event, VoteBudget(self.sigma or least, 0.0, 0.0), ()
 
     def _least_sigma(self, mu: float) -> float:
-        """mu^2 = T (2/sigma^2 + 1/sd^2)."""
+        """The least sigma at which ``mu^2 = T (2/sigma^2 + 1/sd^2)``."""
         each = mu * mu / self.public.queries * (1 - 1e-12)
         if self.confident is not None:
             each -= 1 / self.confident[1] ** 2
             if each <= 0:
                 raise PlanError(
-                    f"the sd of the threshold, {self.confident[1]:g}, spends the whole budget; take a larger one"
+                    f"the noise SD of the threshold, {self.confident[1]:g}, needs the whole budget; take a larger one"
                 )
         return sqrt(2 / each)
 
@@ -523,7 +579,7 @@ class TeacherLabels(Method):
             shown.append(("Test epsilon", f"{facts['test']:.4g}"))
         if lost:
             shown.append(
-                ("Failed", f"{lost:,} of {len(own):,} public records have no label, as 'failed' has the most votes")
+                ("Failed", f"{lost:,} of {len(own):,} public rows have no label, as 'failed' has the most votes")
             )
         return VotedLabels.of(
             release,
@@ -539,9 +595,11 @@ class TeacherLabels(Method):
     # audit ----------------------------------------------------------------------------------------------------------
 
     def worst_data(self, plan: Plan, schema: Any) -> Iterator[tuple[list[Records], list[Records]]]:
-        """A record that turns its teacher: into an empty block, which votes for the first class, comes one of the second; or all
-        records are of one class but for a few, which a teacher may go by. In order, records of two kinds differ at one place, so that
-        one block changes whatever the key is.
+        """Records that turn a teacher, in neighboring datasets.
+
+        Into an empty block, which votes for the first class, comes a record of the second. Or all records are of one class but for a
+        few, which a teacher may follow. In order, records of two kinds differ at one place, so that one block changes whatever the key
+        is.
         """
         first, second, k = *({self.label: level} for level in plan.constants["classes"][:2]), self.teachers
         if plan.relation == "add-remove":

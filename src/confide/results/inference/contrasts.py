@@ -28,12 +28,36 @@ _NAMED = 3  # names that a prompt shows
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Combinations:
-    """Named linear combinations R b - r of estimates b: statsmodels' `ContrastResults` in its names.
+    """Named linear combinations of estimates, with tests and intervals.
 
-    names (q,); effect (q,): in the units of the combination; covariance (q, q); df: of Student's t, inf for the normal distribution, one or
-    (q,); null (q,): the values tested, which effects are compared with; joint: the distribution of tests of several at once, where a method
-    knows it; bias (q,): bounds on what effects may be off by beyond their errors; moves (q, k): effects are off by moves @ x with every
-    |x_i| <= 1, which is what these bounds are when taken together. All errors are NaN where the estimates have none.
+    Attributes are named as in `ContrastResults` of statsmodels. Errors are NaN if
+    the estimates have none.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the combinations.
+    effect : array of float
+        Value of each combination, in its units.
+    covariance : array of float
+        Covariance of the effects.
+    df : float or array of float
+        Degrees of freedom of Student's t; inf for the normal distribution.
+    null : array of float
+        Values under the null hypotheses.
+    joint : JointLaw, optional
+        Distribution of tests of several effects at once.
+    bias : array of float, optional
+        Bounds on the bias of the effects.
+    moves : array of float, optional
+        Matrix M. The biases are M x, each element of x between -1 and 1.
+
+    Examples
+    --------
+    >>> gap = Combinations(("a - b",), np.array([2.0]), np.array([[1.0]]),
+    ...                    float("inf"), np.array([0.0]))
+    >>> gap.pvalue.round(4).tolist()
+    [0.0455]
     """
 
     names: tuple[str, ...]
@@ -52,7 +76,7 @@ class Combinations:
 
     @property
     def tvalue(self) -> Vector:
-        """(effect - null) over standard error (q,), moved towards zero by the bound on the bias."""
+        """(effect - null) over standard error (q,), moved toward zero by the bound on the bias."""
         away = self.effect - self.null
         if self.bias is not None:
             away = np.sign(away) * np.maximum(np.abs(away) - self.bias, 0.0)
@@ -61,11 +85,11 @@ class Combinations:
 
     @property
     def pvalue(self) -> Vector:
-        """Two-sided p-values (q,) of effect = null, each by itself."""
+        """Two-sided p-values (q,) of effect = null, each separately."""
         return simulated_null.two_sided(self.tvalue, self.df)
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Intervals at level 1 - alpha for each effect by itself: columns 0 (low) and 1 (high)."""
+        """Intervals at level 1 - alpha for each effect separately: columns 0 (low) and 1 (high)."""
         from confide.results.pages.content import check_alpha  # here, because estimates import this page
 
         width = simulated_null.quantile(check_alpha(alpha) / 2, self.df) * self.sd + (

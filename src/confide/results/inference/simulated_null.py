@@ -50,7 +50,7 @@ _GRID = (np.arange(400) + 0.5) / 400
 class NoisyMiddleMatrix:
     """A released covariance of scores, (k, k): `values` = M + noise.
 
-    sd (k, k): of the noise on the diagonal, and sqrt(2) times it off the diagonal (one number for a symmetric Gaussian matrix, 0 where
+    sd (k, k): SD of the noise on the diagonal, and sqrt(2) times it off the diagonal (one number for a symmetric Gaussian matrix, 0 where
     nothing was drawn); shape (k, k): M if residual variances are equal; shape_sd: the relative standard deviation of shape's size.
 
     >>> NoisyMiddleMatrix(np.eye(2), np.full((2, 2), 0.1), np.eye(2), 0.05).draws(np.random.default_rng(1), 3).shape
@@ -80,7 +80,7 @@ class NoisyMiddleMatrix:
         """Draws without what no M can be: negative in a direction, or many times S in it.
 
         u'Mu / u'Su is a mean of the records' variances over the average one, so that in every direction it is at most 1 + _LARGEST but
-        where the released values show more, by two sds of their noise. Without it a direction in which S is small would have M as large
+        where the released values show more, by two SDs of their noise. Without it a direction in which S is small would have M as large
         as noise makes it.
         """
         sizes, axes = np.linalg.eigh((shape + shape.T) / 2)
@@ -116,7 +116,7 @@ class NoisyMiddleMatrix:
         return _noise_part(uniform, free, chi, 1 / (1 + believed))
 
     def _sized(self, precision: Vector) -> tuple[Vector, float]:
-        """The shape with the size that the meat and the family's own estimate say together, and the relative sd of that size."""
+        """The shape with the size that the meat and the family's own estimate say together, and the relative SD of that size."""
         told = float((precision * self.shape**2).sum())
         own = inf if self.shape_sd == 0 else 1 / self.shape_sd**2
         if told == 0 or own == inf:
@@ -137,7 +137,7 @@ def _noise_part(uniform: Vector, free: int, chi: float, least: float) -> Vector:
 
 
 def _degrees(scale: Vector, q: int) -> float:
-    """d for which F(q, d) has the 95 % quantile of a chi-square with q degrees times a random scale, over q."""
+    """d for which F(q, d) has the 95% quantile of a chi-square with q degrees times a random scale, over q."""
     low, high = 0.0, 100.0 * q * float(scale.max())
     for _ in range(50):
         middle = (low + high) / 2
@@ -189,7 +189,7 @@ class JointLaw:
     def tail(self, rows: Vector, square: float) -> tuple[float, float]:
         """P(|rows error|^2 >= square) for rows (q, p) whose `covariance` is the identity, and a number of degrees of freedom d.
 
-        F(q, d) has the same 95 % quantile; d is inf where a chi-square's quantile is as large.
+        F(q, d) has the same 95% quantile; d is inf where a chi-square's quantile is as large.
         """
         scale, degrees = self._told(rows)
         pvalue = float(special.gammaincc(len(rows) / 2, square / 2 / scale).mean())

@@ -177,11 +177,24 @@ _SAME = 1e-12
 
 @dataclass(frozen=True)
 class WaldTest:
-    """A joint test: `statistic` is F with `df_num` (the rank) and `df_denom` degrees of freedom; inf: chi-square.
+    """A joint test of linear restrictions.
 
-    `why`: the reason of a NaN.
-    Where the distribution was simulated, `pvalue` is its own, and F with `df_denom` degrees agrees with it at 5 %.
+    Parameters
+    ----------
+    statistic : float
+        F statistic, NaN if there is no test.
+    df_num : int
+        Number of restrictions, redundant ones counted once.
+    df_denom : float
+        Degrees of freedom of the denominator; inf for chi-square.
+    pvalue : float
+        p-value. From a simulated distribution it is that distribution's, and
+        `df_denom` makes F agree with it at 5%.
+    why : str, default ""
+        Reason of a NaN.
 
+    Examples
+    --------
     >>> print(WaldTest(4.2, 2, 120.0, 0.0172))
     Wald test: F(2, 120) = 4.2, p = 0.0172
     """

@@ -7,24 +7,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context, Decimal
+from dataclasses import dataclass, field, replace
 from numbers import Real
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from confide import _docs
-from confide._helpers import clean, is_flag, severity, status_severity
+from confide._helpers import clean, flag_definition, is_flag, severity, status_severity
 from confide.core import STATUSES, Release
-from confide.errors import PlanError, PrivacyError
-from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
+from confide.errors import PlanError
+from confide.guarantees import Guarantee
+from confide.guarantees.plain_words import implied_pair, kind_words
 from confide.schema import Categorical, ModelMatrix
 from confide.schema.columns import Column as SchemaColumn
 from confide.schema.formulas.terms import Indicator, Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from confide.results.pages.table import Laid
 
 
 #: What a column holds. "name": names of the rows, the index of the frame; "text": labels; "number": public numbers, such as points;
@@ -45,9 +48,9 @@ ANSWERED = ("valid", "partial")
 class Column:
     """One column of a table: what it is called in the frame, its values, their kind (`KINDS`), its printed head.
 
-    words: how to read it, for the page, where the kind does not say it all; printed: False for what stands in the frame alone; whole:
-    whether an estimate and its interval are printed as whole numbers, as counts are. Standard errors and ends of intervals belong to the
-    estimate before them and are printed with as many digits as its standard error deserves.
+    words: how to read it, on the page, if the kind does not say it; printed: False for a column of the frame only; whole: whether an
+    estimate and its interval are printed as whole numbers, as counts are. Standard errors and ends of intervals belong to the estimate
+    before them, and are printed to two figures of its standard error. percent: whether they are printed as percentages, as shares are.
     """
 
     name: str
@@ -57,23 +60,34 @@ class Column:
     words: str = ""
     printed: bool = True
     whole: bool = False
+    percent: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise PlanError(f"the kind of column {self.name!r} must be one of {', '.join(KINDS)}, got {self.kind!r}")
 
 
+@dataclass(frozen=True)
+class Look:
+    """What a reader wants of a picture. kind: one of the family's `pictures`, "" for the first; title and labels: in place of its own;
+    edges: of the classes of a histogram; of: the variable that is drawn.
+    """
+
+    kind: str = ""
+    title: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    edges: tuple[float, ...] = ()
+    of: str | None = None
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Shown:
     """What every result says of itself.
 
-    method: name and version; response: what the table is about ("" when nothing fits); status and reason ("" when ok); flags; the
-    requested and the guarantee of the release, both with their relation; target: what is estimated; intervals_for: what the intervals account
-    for; facts: further lines of the head; legend: what they mean, below the table; heading: what the title adds, where a line is not the
-    usual one; kept: which rows of a unit are counted, where the others are left out, which every title says; simulated: whether a seed made
-    the noise, which protects nobody; drawn_sha256: the key of the draws that its numbers may need.
-
-    Raises `PlanError` when the parts do not fit each other.
+    method: name and version; response: what the table is about; status and its reason, "" if valid; flags; requested and guarantee: both
+    with their relation; target: the estimand; intervals_for: the inference target in words. facts: further lines; legend: what they mean;
+    heading: an addition to the title; kept: which rows of a unit count, if not all; simulated: whether the noise is simulated and protects
+    no one; drawn_sha256: the key of further draws of the result. Raises `PlanError` when the parts do not agree.
     """
 
     method: str
@@ -103,6 +117,10 @@ class Shown:
     rows_called: ClassVar[str] = "estimates"
     #: What its intervals are about, where that is all records of these two (`INTERVALS_FOR`); a field in families that are read both ways.
     inference: ClassVar[str] = ""
+    #: The kinds of its picture, the usual one first.
+    pictures: ClassVar[tuple[str, ...]] = ("forest",)
+    #: What a reader wants of its picture; `plot` sets it on a copy.
+    look: ClassVar[Look] = Look()
     #: The columns of its frames and files, where columns of the records stand beside them by their own names (`check_names`).
     own_columns: ClassVar[tuple[str, ...]] = ()
 
@@ -112,8 +130,8 @@ class Shown:
 
     def __post_init__(self) -> None:
         self._put("flags", tuple(self.flags))
-        for field in ("facts", "legend"):
-            self._put(field, tuple((str(label), str(value)) for label, value in getattr(self, field)))
+        for name in ("facts", "legend"):
+            self._put(name, tuple((str(label), str(value)) for label, value in getattr(self, name)))
         _check_status(self)
         _check_guarantees(self)
 
@@ -152,6 +170,23 @@ class Shown:
         """The table, with intervals at level 1 - alpha."""
         raise NotImplementedError(f"{type(self).__name__} must give its columns; see confide.results.base")
 
+    def printed(self, alpha: float) -> Sequence[Column]:
+        """The columns that are printed, where a family prints others than its frame has."""
+        return self.columns(alpha)
+
+    def crossed(self, alpha: float) -> Sequence[Laid] | None:
+        """The printed columns of a table of two factors, crossed; None for one row for each number."""
+        return None
+
+    @property
+    def bounded(self) -> str:
+        """The response and the bounds that it is clipped to, such as "income to [0, 9000]"; "" where a method has none."""
+        return ""
+
+    def line(self, alpha: float) -> str:
+        """A sentence below the rows, such as a test's statistic with its p-value."""
+        return ""
+
     @property
     def title(self) -> str:
         """The heading of every rendering."""
@@ -168,7 +203,7 @@ class Shown:
         return ()
 
     def notes(self) -> Sequence[tuple[str, str]]:
-        """Lines below the table, before `legend`."""
+        """Lines below the table, after `legend`."""
         return ()
 
     def reported(self) -> Sequence[tuple[str, str, str]]:
@@ -189,9 +224,19 @@ class Shown:
         return {}
 
     @property
-    def unit(self) -> str:
-        """Follows "estimate" on the axis of the picture, such as " in units of income"."""
-        return f" in units of {self.response}" if self.response else ""
+    def axis(self) -> str:
+        """What the estimates are, on the axis of the picture, such as "difference in income"."""
+        return f"estimate, in units of {self.response}" if self.response else "estimate"
+
+    @property
+    def ratio_name(self) -> str:
+        """What exp of an estimate is, such as "odds ratio", where the picture shows it; "" otherwise."""
+        return ""
+
+    @property
+    def in_picture(self) -> Sequence[int] | None:
+        """Positions of the rows that the picture shows; None for all but the intercept."""
+        return None
 
     @property
     def zero_line(self) -> bool:
@@ -207,6 +252,11 @@ class Shown:
         return ""
 
     @property
+    def picture_title(self) -> str:
+        """The title of the picture."""
+        return self.title
+
+    @property
     def picture_size(self) -> tuple[float, float]:
         """Width and height of the family's own picture, in inches."""
         return 6.4, 4.4
@@ -215,7 +265,7 @@ class Shown:
 
     @property
     def relation(self) -> str:
-        """The neighbouring relation of the guarantee."""
+        """The neighboring relation of the guarantee."""
         return str(self.guarantee.relation)
 
     @property
@@ -225,7 +275,7 @@ class Shown:
 
     @property
     def status_said(self) -> str:
-        """What the status means, as far as intervals go."""
+        """What the status means for the intervals."""
         return status_words(self)
 
     @property
@@ -235,32 +285,44 @@ class Shown:
 
 
 def check_names(result: type[Shown], names: Iterable[str]) -> None:
-    """Refuse columns of the records that are called as the result's own are: in a frame one would stand in the place of the other.
+    """Refuse columns of the records with the name of a column of the result, because a frame has each name once.
 
-    names: of the columns that stand in the frame by name. Called where plans are made. Raises `PlanError`.
+    names: of the columns of the records in the frame. Called when plans are made. Raises `PlanError`.
     """
     for name in names:
         if name in result.own_columns:
             raise PlanError(
-                f"the column {name!r} would stand beside the table's own column of this name; call it {f'{name}_'!r}, say, in the data and "
+                f"the column {name!r} has the name of a column of the table; call it {f'{name}_'!r}, say, in the data and "
                 f"the schema. Taken are: {', '.join(result.own_columns)}"
             )
 
 
 def check_alpha(alpha: float) -> float:
-    """alpha as a float between 0 and 1, or `PlanError`."""
-    if isinstance(alpha, (bool, np.bool_)) or not isinstance(alpha, Real) or not 0 < float(alpha) < 1:
-        raise PlanError(f"alpha must be a number between 0 and 1, got {alpha!r}; for 95 % intervals write alpha=0.05")
-    return float(alpha)
+    """Check that alpha is a number between 0 and 1.
 
+    Parameters
+    ----------
+    alpha : float
+        One minus the level of an interval.
 
-def level_heads(alpha: float) -> tuple[str, str]:
-    """The heads of an interval's ends, as in statsmodels.
+    Returns
+    -------
+    float
+        The same number.
 
-    >>> level_heads(0.05)
-    ('[0.025', '0.975]')
+    Raises
+    ------
+    PlanError
+        It is not a number between 0 and 1.
+
+    Examples
+    --------
+    >>> check_alpha(0.05)
+    0.05
     """
-    return f"[{alpha / 2:.6g}", f"{1 - alpha / 2:.6g}]"
+    if isinstance(alpha, (bool, np.bool_)) or not isinstance(alpha, Real) or not 0 < float(alpha) < 1:
+        raise PlanError(f"alpha must be a number between 0 and 1, got {alpha!r}; for 95% intervals write alpha=0.05")
+    return float(alpha)
 
 
 def _check_status(result: Shown) -> None:
@@ -276,11 +338,11 @@ def _check_status(result: Shown) -> None:
 
 
 def _check_guarantees(result: Shown) -> None:
-    for field in ("requested", "guarantee"):
-        statement = getattr(result, field)
+    for name in ("requested", "guarantee"):
+        statement = getattr(result, name)
         if not statement.complete:
             raise PlanError(
-                f"{field} must have its relation, got {statement}; take it from the plan or the release, "
+                f"{name} must have its relation, got {statement}; take it from the plan or the release, "
                 "where it has one, or call .resolve('add-remove') on it"
             )
 
@@ -288,32 +350,32 @@ def _check_guarantees(result: Shown) -> None:
 #: For text in a picture: a name with "$" is a name, not mathematics.
 LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}
 
-# A value that is put in for a missing one is shown as it was declared where the grid moves it by less than this part of the range.
+# A value that replaces a missing one is shown as it was declared if the grid moves it by less than this part of the range.
 _GRID = 1e-5
 
 PUBLISHED = "Differentially private, may be published"
 SIMULATED = "SIMULATED NOISE: protects no one"
 
 STATUS_WORDS = {
-    "valid": "the intervals are valid under the assumptions stated here",
-    "partial": "the intervals that are printed are valid under the assumptions stated here; the reason says what the others need",
-    "imprecise": "the privacy noise is too large beside the signal for intervals; read the estimates as rough",
-    "not_identified": "behind the privacy noise the data do not determine the estimates; do not interpret them",
-    "declined": "the mechanism declined to answer: there are no estimates, and the release costs its guarantee all the same",
-    "failed": "the question failed after its budget was charged: there are no estimates, and that it failed has no guarantee",
-    "no_information": "the privacy noise leaves every value possible; the result says nothing about the data",
+    "valid": "the intervals are valid under the stated assumptions",
+    "partial": "the printed intervals are valid under the stated assumptions; the reason says what the others need",
+    "imprecise": "the privacy noise is too large for valid intervals; the estimates are rough figures",
+    "not_identified": "the noisy statistics do not determine the estimates, which are withheld",
+    "declined": "the mechanism declined to answer, as its guarantee allows; there are no estimates",
+    "failed": "the computation failed; there are no estimates, and no guarantee covers the failure",
+    "no_information": "after noise, every value within the bounds is possible; the result says nothing about the data",
 }
 
 _BIAS = (
-    "what is cut or left out may move an estimate by up to a bound; by it the interval is wider at both ends, and t is the estimate moved "
-    "towards zero, over the standard error"
+    "clipping and excluded records may bias an estimate by up to a bound. The interval is wider at both ends by it, and t is the estimate "
+    "less that bound, over the standard error"
 )
 
 _SHARE = (
     (
         "Privacy share",
-        "the part of the squared half-width of a 95 % interval that sampling alone would not give: privacy noise, and what is allowed for "
-        "because of it, as far as noise tells",
+        "the part of the squared margin of error that is privacy noise, with the allowances that the noise makes necessary; the rest is "
+        "sampling error",
     ),
 )
 
@@ -327,7 +389,7 @@ INTERCEPT = "Intercept"
 class Flag(str):
     """A flag of a result with what it means: equal to its short name, which is what is compared, printed and written.
 
-    It stands with the method that raises it; those of several families are in `flag_words`.
+    It is defined with the method that raises it; the glossary has the words of all others.
 
     >>> short = Flag("short", "fewer records than planned")
     >>> short in ("short",), flag_words(short)
@@ -345,35 +407,8 @@ class Flag(str):
         return str(self), self.words
 
 
-# Of flags that several families raise.
-_FLAG_WORDS = {
-    "unit_not_enforced": "who a unit is and how many rows it has was declared, and nothing enforces it: a unit with more rows is protected "
-    'less than stated; unit=cf.Unit("person_id") in the schema, with the id column of the data, enforces it',
-    "contributions_truncated": "a noticeable share of the rows is beyond what their units may count; the "
-    "estimates weigh each unit as stated, not "
-    "each row",
-    "few_independent_units": "the intervals rest on fewer than 40 independent units of equal weight, of "
-    "which a sandwich covariance tells little; with "
-    "several rows of each unit, rows=1 leaves more",
-    "response_clipped": "a noticeable share of the values of the response lay outside its declared bounds and was moved to "
-    "them; the estimates describe the clipped response",
-    "clipping_not_checked": "it was not checked how many values of the response lay outside its declared bounds and were "
-    "moved to them (clipping_check=False)",
-    "few_complete_records": "the noisy count of complete records does not stand above its noise; if there are more, look for what "
-    "leaves them out: missing values, labels that are no levels, decimal commas, a column of another kind than declared",
-    "se_upper_bound": "the noise of the robust covariance outweighs what it measures; each standard error is an upper bound "
-    "(95 %), and the intervals are wider than they need to be",
-    "no_interval": "this method gives point estimates alone; no interval is better than a wrong one",
-    "conditional_on_reply": "a reply was less likely than 95 %; given that there was one, intervals miss at most 5 % over that "
-    "probability",
-    "most_blocks_failed": "most blocks failed or were late; the released values say nothing of the question",
-    "submodel_classical": "the smaller model's standard errors assume equal residual variances, because the released robust "
-    "covariance belongs to the full model",
-}
-
-
 def status_words(result: Shown) -> str:
-    """What a result's status means, as far as intervals go."""
+    """What a result's status means for its intervals."""
     if not result.has_intervals and (
         result.status == "valid" or (result.status == "imprecise" and "no_interval" in result.flags)
     ):
@@ -382,41 +417,41 @@ def status_words(result: Shown) -> str:
         return "point estimates, without intervals: the released robust covariance belongs to the full model"
     if result.status == "imprecise" and result.has_intervals:
         return (
-            "the privacy noise is too large beside the signal for normal intervals; read the estimates as rough, and the "
-            "intervals with the assumption that they name"
+            "the privacy noise is too large for normal intervals; the estimates are rough figures, and the intervals need the stated "
+            "assumption"
         )
     if result.status == "valid" and result.family == "test":
-        return "p-values and intervals are valid under the assumptions stated here"
+        return "p-values and intervals are valid under the stated assumptions"
     return STATUS_WORDS[result.status]
 
 
 def flag_words(flag: str) -> str:
-    """A flag in words: its own, or those of flags that several families raise; another one is shown as it stands.
+    """A flag in words: its own, else those of the glossary; of a flag that has none, its name.
 
-    >>> flag_words("small_blocks")
-    'small blocks'
+    >>> flag_words("no_interval"), flag_words("small_blocks")
+    ('The method gives estimates without intervals.', 'small blocks')
     """
-    return flag.words if isinstance(flag, Flag) else _FLAG_WORDS.get(flag, flag.replace("_", " "))
+    if isinstance(flag, Flag):
+        return flag.words
+    return flag_definition(flag) if is_flag(flag) else flag.replace("_", " ")
 
 
 def relation_words(guarantee: Guarantee) -> str:
-    """What the neighbouring relation compares, for the unit that the guarantee protects.
+    """What the neighboring relation compares, for the unit that the guarantee protects.
 
     >>> from confide.guarantees import GDP
     >>> relation_words(GDP(1.0, relation="substitute"))
-    'compared are data sets that differ in the values of one record; the number of records is public'
+    'neighboring datasets differ in the values of one record; the number of records is public'
     """
     thing = "one unit with all its rows" if several_rows(guarantee) else f"one {guarantee.unit}"
     if guarantee.unit not in ("record", "attribute"):
         thing, counted = f"{thing} with all its rows", f"number of values of {guarantee.unit}"
         if guarantee.relation == "add-remove":
-            return f"compared are data sets that differ by {thing} being there or not; the {counted} is protected too"
-        return f"compared are data sets that differ in the rows of {thing}; the {counted} is public"
+            return f"neighboring datasets differ by {thing}, added or removed; the {counted} is protected too"
+        return f"neighboring datasets differ in the rows of {thing}; the {counted} is public"
     if guarantee.relation == "add-remove":
-        return (
-            f"compared are data sets that differ by {thing} being there or not; the number of records is protected too"
-        )
-    return f"compared are data sets that differ in the values of {thing}; the number of records is public"
+        return f"neighboring datasets differ by {thing}, added or removed; the number of records is protected too"
+    return f"neighboring datasets differ in the values of {thing}; the number of records is public"
 
 
 def several_rows(guarantee: Guarantee) -> bool:
@@ -428,13 +463,13 @@ def level_words(alpha: float) -> str:
     """The level of an interval as text.
 
     >>> level_words(0.05), level_words(0.001)
-    ('95 %', '99.9 %')
+    ('95%', '99.9%')
     """
-    return f"{100 * (1 - alpha):.6g} %"
+    return f"{100 * (1 - alpha):.6g}%"
 
 
 def notes(result: Shown) -> tuple[tuple[str, str], ...]:
-    """What stands under every table: status, flags, guarantee and relation, what the intervals cover, the release."""
+    """All notes of a result: status, flags, guarantee and relation, the inference target, the release."""
     status = f"{result.status}: {result.status_said}"
     lines = [("Status", status)]
     if result.reason:
@@ -463,7 +498,7 @@ def notes(result: Shown) -> tuple[tuple[str, str], ...]:
     return tuple((label, clean(text)) for label, text in lines if text)
 
 
-#: Of the facts and notes that a family gives, those that stand below every table, and their labels there.
+#: Of the facts and notes that a family gives, those below every printed table, and their labels there.
 _BRIEF = {
     "Winner": "Winner",
     "P(another leads)": "P(another leads)",
@@ -472,10 +507,7 @@ _BRIEF = {
     "Selected": "Selected",
     "Prior": "Prior",
     "Made": "Made",
-    "Test": "Test",
-    "P-value": "P-value",
     "Line": "Line",
-    "Null distribution": "p-values",
     "Clipped responses": "Clipped",
     "Missing": "Missing",
     "Compared with": "Reference",
@@ -484,7 +516,7 @@ _BRIEF = {
     "Cells": "Cells",
     "Subgroup": "Subgroup",
 }
-# Rules for missing values that say which records count; what else is said of missing values stands in the report.
+# Rules for missing values that say which records count; the report has the rest.
 _RULE = ("records with", "a missing", "a row with", "rows with")
 _ASSUMED = re.compile(r"\bassumed(?: for [^:]+)?: .*", re.DOTALL)
 
@@ -494,7 +526,7 @@ def brief(result: Shown, *, alone: bool = True) -> tuple[tuple[str, str], ...]:
 
     alone: False for one of several tables, which share what is true of their release.
     """
-    own = [(label, text) for label, text in (*result.head(), *result.facts, *result.notes(), *result.legend) if text]
+    own = [(label, text) for label, text in (*result.head(), *result.facts, *result.legend, *result.notes()) if text]
     lines = [("Status", _status_line(result)), *_warnings(result, own)]
     if result.has_intervals:
         lines.append(("Intervals for", INTERVALS_FOR.get(result.inference, result.intervals_for)))
@@ -504,7 +536,10 @@ def brief(result: Shown, *, alone: bool = True) -> tuple[tuple[str, str], ...]:
     for label, text in own:
         if label in _BRIEF:
             parts = [part for part in text.split("; ") if part.startswith(_RULE)] if label == "Missing" else [text]
-            lines.append((_BRIEF[label], "; ".join(parts)))
+            parts = [result.bounded, *parts] if label == "Clipped responses" and result.bounded else parts
+            before = [words for name, words in lines if name == _BRIEF[label]]
+            lines = [line for line in lines if line[0] != _BRIEF[label]] if before else lines
+            lines.append((_BRIEF[label], "; ".join([*before, *parts])))
     lines += bias_words(result)
     if alone:
         lines.append(("Release ID", result.release_sha256[:8]))
@@ -526,19 +561,18 @@ def _warnings(result: Shown, own: Sequence[tuple[str, str]]) -> list[tuple[str, 
     """Flags of the result and of its rows that are a caution or an alarm, in words."""
     found = [(flag, f"{flag.replace('_', ' ')}: {flag_words(flag)}") for flag in result.flags]
     marks = [str(mark).split() for one in result.columns(0.05) if one.name == "flags" for mark in one.values if mark]
-    found += _of_rows(marks, own) if marks else []
+    found += _of_rows(marks, dict(own))
     lines = [(severity(flag).capitalize(), words) for flag, words in found]
     return sorted((line for line in lines if line[0] != "Note"), key=lambda line: line[0] != "Alarm")
 
 
-def _of_rows(marks: Sequence[Sequence[str]], own: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Flags of rows, with how many rows have them, in the words of a family's notes."""
+def _of_rows(marks: Sequence[Sequence[str]], own: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Flags of rows, with how many rows have them, in the words of a family's notes, else of the glossary."""
     found = []
-    for label, words in own:
-        name = label.removeprefix("Flag ")
+    for name in dict.fromkeys(name for mark in marks for name in mark):
         rows = sum(name in mark for mark in marks)
-        if is_flag(name) and rows:
-            found.append((name, f"{name.replace('_', ' ')} ({rows} row{'' if rows == 1 else 's'}): {words}"))
+        words = own.get(f"Flag {name}") or flag_words(name)
+        found.append((name, f"{name.replace('_', ' ')} ({rows} row{'' if rows == 1 else 's'}): {words}"))
     return found
 
 
@@ -551,14 +585,6 @@ def box(result: Shown) -> str:
     return "caution" if worst == "caution" or grave else "good"
 
 
-_KINDS_OF_DP: tuple[tuple[type[Any], str, tuple[str, ...]], ...] = (
-    (GDP, "Gaussian DP", ("mu",)),
-    (PureDP, "pure DP", ("epsilon",)),
-    (ZCDP, "zero-concentrated DP", ("rho",)),
-    (ApproxDP, "approximate DP", ("epsilon", "delta")),
-)
-
-
 def privacy_line(result: Any) -> str:
     """The guarantee of a release in one line: its kind and numbers, what they imply, whom it protects from what, and what it assumes."""
     guarantee = result.guarantee
@@ -568,21 +594,8 @@ def privacy_line(result: Any) -> str:
 
 
 def _stated(guarantee: Guarantee, requested: Guarantee) -> str:
-    """A guarantee in words: its kind, numbers rounded up, what they imply, one unit and its relation, assumptions."""
-    said = str(guarantee)
-    for kind, words, fields in _KINDS_OF_DP:
-        if type(guarantee) is kind:
-            # a bound on a risk is rounded up
-            levels = [
-                Context(3, ROUND_CEILING).create_decimal(Decimal(repr(getattr(guarantee, one)))) for one in fields
-            ]
-            said = ", ".join(
-                [words, *(f"{one} = {float(level):.3g}" for one, level in zip(fields, levels, strict=True))]
-            )
-    implied = approx_words(guarantee, requested=requested).removeprefix(", at most (").removesuffix(")")
-    if implied:
-        epsilon, delta = implied.split(", ")
-        said += f" (implies epsilon {float(epsilon):#.3g} at delta {delta})".replace(". at", " at")
+    """The words for a guarantee: its kind, numbers rounded up, what they imply, one unit and its relation, assumptions."""
+    said = kind_words(guarantee, requested)
     whole = " with all its rows" if guarantee.unit != "record" or several_rows(guarantee) else ""
     said += f", one {guarantee.unit}{whole} "
     said += "added or removed" if guarantee.relation == "add-remove" else "replaced, their number public"
@@ -591,14 +604,34 @@ def _stated(guarantee: Guarantee, requested: Guarantee) -> str:
 
 
 def bias_words(result: Shown) -> tuple[tuple[str, str], ...]:
-    """What becomes of t and the interval where a bound on a bias is known; none where no estimate has one, or the family knows of none."""
+    """What a known bound on a bias does to t and the interval; none without such a bound."""
     return (("Bias", _BIAS),) if result.biased and result.has_intervals else ()
 
 
-def short(name: str, most: int = 28) -> str:
-    """A name for an axis; a longer one is cut in the middle, where names of one family differ least."""
-    name = clean(name)
-    return name if len(name) <= most else f"{name[: most // 2 - 1]}...{name[-(most // 2 - 2) :]}"
+def folded(name: str, width: int = 28) -> str:
+    """A name for a picture, over several lines where it is long: folded at words, then after signs, and cut nowhere.
+
+    >>> folded("average income of a household", 16).splitlines()
+    ['average income', 'of a household']
+    >>> folded("income_of_the_household", 16).splitlines()
+    ['income_of_the_', 'household']
+    """
+    words = [part for word in clean(name).split() for part in _parts(word, width)]
+    lines = [""]
+    for part, glued in words:
+        if len(lines[-1]) + len(part) + (not glued and bool(lines[-1])) > width and lines[-1]:
+            lines.append(part)
+        else:
+            lines[-1] += part if glued or not lines[-1] else f" {part}"
+    return "\n".join(lines)
+
+
+def _parts(word: str, width: int) -> list[tuple[str, bool]]:
+    """A word in parts that fit a line, each with whether it follows the one before without a blank."""
+    if len(word) <= width:
+        return [(word, False)]
+    parts = [part for one in re.findall(r"[^_.:*/,=-]*[_.:*/,=-]+|[^_.:*/,=-]+", word) for part in wrap(one, width)]
+    return [(part, place > 0) for place, part in enumerate(parts)]
 
 
 def thousands(axis: Any) -> None:
@@ -609,12 +642,12 @@ def thousands(axis: Any) -> None:
 def missing_words(columns: Mapping[str, SchemaColumn], design: ModelMatrix) -> str:
     """The schema's rules for missing values of the columns that a design uses, which are public. Rules, and no word on records.
 
-    A value that is put in for a missing one is the one that is used, on the column's grid.
+    A value that replaces a missing one is the one in use, on the column's grid.
 
-    >>> from confide.schema import Design, Integer, Numeric, Schema
+    >>> from confide.schema import Integer, ModelMatrix, Numeric, Schema
     >>> schema = Schema({"age": Numeric(0, 99), "z": Integer(0, 1, on_missing="midpoint"), "y": Numeric(0, 1)})
-    >>> missing_words(schema.columns, Design.of("y ~ age + z", schema))
-    'records with missing age or y are left out; a missing z counts as 0'
+    >>> missing_words(schema.columns, ModelMatrix.of("y ~ age + z", schema))
+    'records with missing age or y are excluded; a missing z counts as 0'
     """
     derived = any(
         isinstance(part, Value) and part.name not in columns
@@ -627,7 +660,7 @@ def missing_words(columns: Mapping[str, SchemaColumn], design: ModelMatrix) -> s
 def missing_rules(used: Mapping[str, SchemaColumn], *, derived: bool = False) -> str:
     """The same of columns by name. derived: whether a term of them may have no finite value."""
     dropped = [name for name, column in used.items() if column.on_missing == "drop"]
-    parts = [f"records with missing {either(dropped)} are left out"] if dropped else []
+    parts = [f"records with missing {either(dropped)} are excluded"] if dropped else []
     parts += [f"a missing {name} counts as {_put_in(used[name])}" for name in used if name not in dropped]
     if any(isinstance(column, Categorical) for column in used.values()):
         parts.append("a label that is not declared counts as missing")
@@ -636,16 +669,17 @@ def missing_rules(used: Mapping[str, SchemaColumn], *, derived: bool = False) ->
     return "; ".join(parts)
 
 
-def base_words(columns: Mapping[str, SchemaColumn], design: ModelMatrix) -> str:
-    """Which level of each categorical column the others are compared with: the one without a term of its own; "" where there is none.
+def base_words(columns: Mapping[str, SchemaColumn], design: ModelMatrix, names: Sequence[str] | None = None) -> str:
+    """The reference level of each categorical column: the one without a term; "" where there is none. names: of the terms in use.
 
-    >>> from confide.schema import Categorical, Design, Numeric, Schema
+    >>> from confide.schema import Categorical, ModelMatrix, Numeric, Schema
     >>> schema = Schema({"region": Categorical(["N", "S"]), "y": Numeric(0, 1)})
-    >>> base_words(schema.columns, Design.of("y ~ region", schema)), base_words(schema.columns, Design.of("y ~ region - 1", schema))
-    ('region: N', '')
+    >>> [base_words(schema.columns, ModelMatrix.of(formula, schema)) for formula in ("y ~ region", "y ~ region - 1")]
+    ['region: N', '']
     """
     named: dict[str, set[int]] = {}
-    for part in (part for term in design.terms for part in term.parts if isinstance(part, Indicator)):
+    terms = [term for term in design.terms if names is None or term.name in names]
+    for part in (part for term in terms for part in term.parts if isinstance(part, Indicator)):
         named.setdefault(part.column, set()).add(part.position)
     found = []
     for name, positions in named.items():
@@ -686,19 +720,11 @@ def _guarantee_words(result: Shown) -> str:
 def approx_words(guarantee: Guarantee, delta: float = 1e-6, *, requested: Guarantee | None = None) -> str:
     """What follows as (epsilon, delta), for readers who know that currency; rounded up, empty where it is stated already.
 
-    requested: what was asked for; where it is that very pair, it is not rounded up beyond it.
+    requested: what was asked for; if it is the same pair, it is not rounded up beyond it.
 
     >>> from confide.guarantees import GDP
     >>> approx_words(GDP(1.0))
     ', at most (4.89, 1e-6)'
     """
-    if isinstance(guarantee, (PureDP, ApproxDP)):
-        return ""
-    try:
-        epsilon = guarantee.to_approx(delta=delta).epsilon
-    except PrivacyError:
-        return ""
-    if isinstance(requested, ApproxDP) and requested.delta == delta and abs(epsilon / requested.epsilon - 1) < 1e-6:
-        return f", at most ({requested.epsilon:g}, {delta:.0e})".replace("e-0", "e-")
-    rounded = float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(Decimal(repr(epsilon))))
-    return f", at most ({rounded:.3g}, {delta:.0e})".replace("e-0", "e-")
+    pair = implied_pair(guarantee, delta, requested=requested)
+    return "" if pair is None else f", at most ({pair[0]:g}, {pair[1]:.0e})".replace("e-0", "e-")

@@ -1,4 +1,4 @@
-"""The table of a result in other people's documents: Markdown, LaTeX, Word. The same cells as the text, and what must stand beside them.
+"""The table of a result in other people's documents: Markdown, LaTeX, Word. The same cells as the text, with their notes.
 
 >>> markdown(Document("Means", (("a", "1.0"),), ("name", "mean"), "ok; GDP(mu=1, add-remove)")).splitlines()[2:4]
 ['| name | mean |', '| :--- | ---: |']
@@ -6,13 +6,14 @@
 CSV that a spreadsheet shows and does not run.
 
 A cell that begins with =, +, -, @, a tab or a carriage return is a formula to Excel, LibreOffice and Google Sheets, and a label comes from
-whoever wrote the schema. An apostrophe before it makes it text (OWASP, "CSV Injection"); `plain` takes it off again, so that labels read
+the author of the schema. An apostrophe before it makes it text (OWASP, "CSV Injection"); `plain` takes it off again, so that labels read
 back as they were. Semicolons and line breaks begin a cell as well where they separate. Numbers stay as they are, labels such as "-9" too.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -47,15 +48,22 @@ _LATEX = {
 }  # fmt: skip
 
 
-def document(result: Shown, alpha: float) -> Document:
-    """The document of a result."""
+def document(result: Shown, alpha: float, *, pictured: bool = False) -> Document:
+    """The document of a result. pictured: with its picture, which takes a moment."""
     seen: View = view(result, alpha)
     flags = f", flagged {', '.join(result.flags)}" if result.flags else ""
     status = f"Status {result.status}{flags}: {result.status_said}."
     guarantee = seen.simulated or f"Differential privacy: {result.guarantee}."
     note = f"{status} {guarantee} Intervals: {result.intervals_for}. Release {result.release_sha256}."
-    heads = tuple(head or "name" for head in seen.heads)
-    return Document(seen.title, seen.rows, heads, clean(note), max(seen.labels, 1))
+    note = f"{seen.line}. {note}" if seen.line else note
+    labels = next((place for place, one in enumerate(seen.laid) if not one.left), len(seen.laid))
+    rows = tuple(zip(*(one.cells for one in seen.laid), strict=True))
+    picture = None
+    if pictured:
+        from confide.results.pages.plots import png  # here, because matplotlib is slow to load
+
+        picture = png(result, alpha)
+    return Document(seen.title, rows, tuple(one.head for one in seen.laid), clean(note), max(labels, 1), picture)
 
 
 def markdown(made: Document) -> str:
@@ -106,6 +114,23 @@ def latex(made: Document) -> str:
     )
 
 
+def _figure(result: Shown, alpha: float, name: str) -> str:
+    """A `figure` of LaTeX with the picture in a file, and its caption."""
+    from confide.results.pages.plots import caption  # here, because matplotlib is slow to load
+
+    title = result.look.title or result.picture_title
+    return "\n".join(
+        [
+            r"\begin{figure}  % \usepackage{graphicx}",
+            r"\centering",
+            rf"\includegraphics[width=\linewidth]{{{name}}}",
+            rf"\caption{{{_escaped(clean(title))}. {_escaped(caption(result, alpha))}}}",
+            r"\end{figure}",
+            "",
+        ]
+    )
+
+
 def _escaped(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
@@ -133,6 +158,11 @@ def _put(page: Any, made: Document, right: Any) -> None:
             if place >= made.labels:
                 cell.paragraphs[0].alignment = right
     page.add_paragraph(made.note)
+    if made.picture is not None:
+        drawing, words, caption = made.picture
+        page.add_picture(io.BytesIO(drawing), width=page.sections[0].page_width * 2 // 3)
+        page.inline_shapes[-1]._inline.docPr.set("descr", words)
+        page.add_paragraph(caption, style="Caption")
 
 
 def save(
@@ -140,9 +170,10 @@ def save(
     path: Path,
     level: Callable[[Any], Mapping[str, Any]] = lambda verb: {},
     below: Sequence[Document] = (),
+    figure: str = "",
 ) -> None:
     """Write a result as its ending asks (`REPORTS`); level: verb -> further arguments; below: tables that follow from it and come after
-    its own, with their notes. `PlanError` when it cannot be written.
+    its own, with their notes; figure: the file of its picture, for LaTeX. `PlanError` when it cannot be written.
     """
     name = REPORTS[path.suffix.lower()]
     verb = getattr(result, name, None)
@@ -153,9 +184,14 @@ def save(
     try:
         if name in ("to_markdown", "to_latex"):
             text = markdown if name == "to_markdown" else latex
-            path.write_text("\n".join([verb(**level(verb)), *map(text, below)]), encoding="utf-8")
+            drawn = (
+                [_figure(result, result._alpha(level(verb).get("alpha")), figure)]
+                if figure and name == "to_latex"
+                else []
+            )
+            path.write_text("\n".join([verb(**level(verb)), *map(text, below), *drawn]), encoding="utf-8")
         elif below and name == "to_word":
-            word([document(result, result._alpha(level(verb).get("alpha"))), *below], path)
+            word([document(result, result._alpha(level(verb).get("alpha")), pictured=True), *below], path)
         elif below:
             from confide.results.pages.report import page
 
@@ -211,16 +247,22 @@ def plain(cell: str) -> str:
 
 def csv_text(frame: pd.DataFrame, **options: Any) -> str:
     """A frame as CSV, names of columns, row labels and text cells `shielded`; options as of `DataFrame.to_csv`."""
-    safe = frame.copy(deep=False)
-    for place, dtype in enumerate(frame.dtypes):
-        if dtype.kind == "O":  # text, categories included
-            safe.isetitem(place, frame.iloc[:, place].astype(object).map(_cell).to_numpy())
-    safe.columns = _labels(frame.columns)
+    safe = shielded_frame(frame)
     if options.get("index", True):
         safe.index = _labels(frame.index)
     text = str(safe.to_csv(lineterminator="\n", **options))
     # a carriage return ends a line to every reader, and Python's writer leaves it without quotes
     return text if "\r" not in text else str(safe.to_csv(lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC, **options))
+
+
+def shielded_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame with its names of columns and its text cells `shielded`."""
+    safe = frame.copy(deep=False)
+    for place, dtype in enumerate(frame.dtypes):
+        if dtype.kind == "O":  # text, categories included
+            safe.isetitem(place, frame.iloc[:, place].astype(object).map(_cell).to_numpy())
+    safe.columns = _labels(frame.columns)
+    return safe
 
 
 def _labels(index: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The report of a publication: contents, a section for each question, one statement for the file."""
+"""The report of a publication: contents, a section for each analysis, one statement for the file."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ else:
 
 _NAMES = 20  # columns that a name has in the printed contents
 
-#: What is said of a question that failed after the charge.
+#: The note of an analysis that failed after the charge.
 FAILED = (
-    "this question failed after the charge, and nothing of it was released. That it failed may depend on the records and is covered by no "
-    "guarantee; whoever publishes this file publishes that fact too"
+    "this analysis failed after the charge, and nothing of it was released. The failure may depend on the records, and no guarantee covers "
+    "it; publishing this file publishes the failure too"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """The results of all questions of a publication: `report["model"].summary()`, `report.report("index.html")`.
+    """The results of all analyses of a publication: `report["model"].summary()`, `report.report("index.html")`.
 
-    results: by name; a question that failed after the charge has none, and its status is "failed". shares: of mu^2, by question.
+    results: by name; an analysis that failed after the charge has none, and its status is "failed". shares: of the cost, by analysis.
     """
 
     release_sha256: str
@@ -65,7 +65,7 @@ class Report:
         shares: Mapping[str, float],
         parts: Mapping[str, str] | None = None,
     ) -> Report:
-        """The report of a release, from the results of its questions. parts: which part of the plan answers each question."""
+        """The report of a release, from the results of its analyses. parts: the part of the plan that answers each analysis."""
         plan = release.plan
         children = {
             name: plan.children[part] for name, part in (parts or {name: name for name in plan.children}).items()
@@ -86,7 +86,7 @@ class Report:
         )
 
     def read_as(self, readings: Mapping[str, Callable[[Any], Result]]) -> Report:
-        """The same release, read otherwise: what the functions by question make of their results, as a test of a table."""
+        """The same release, with functions by analysis applied to their results, such as a test of a table."""
         found = {name: readings[name](one) if name in readings else one for name, one in self.results.items()}
         return replace(
             self,
@@ -100,20 +100,20 @@ class Report:
 
     @property
     def status(self) -> str:
-        """ "valid" where every question is; the questions' own where they agree; else "partial"."""
+        """ "valid" if every analysis is; the status that all share; else "partial"."""
         found = set(self.statuses.values())
         return "partial" if len(found) > 1 or "failed" in found else found.pop()
 
     @property
     def relation(self) -> str:
-        """The neighbouring relation of the guarantee."""
+        """The neighboring relation of the guarantee."""
         return str(self.guarantee.relation)
 
     def __getitem__(self, name: str) -> Result:
         if name not in self.statuses:
-            raise PlanError(f"the publication has no question {name!r}; it has: {', '.join(map(repr, self.statuses))}")
+            raise PlanError(f"the publication has no analysis {name!r}; it has: {', '.join(map(repr, self.statuses))}")
         if name not in self.results:
-            raise NoResult(f"question {name!r}: {FAILED}")
+            raise NoResult(f"analysis {name!r}: {FAILED}")
         return self.results[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -123,12 +123,13 @@ class Report:
         return len(self.statuses)
 
     def keys(self) -> tuple[str, ...]:
-        """The names of the questions, in their order."""
+        """The names of the analyses, in their order."""
         return tuple(self.statuses)
 
     def to_frame(self) -> pd.DataFrame:
-        """The contents: a row for each question with its status, its share of mu^2, the privacy noise's median share of the variances
-        (NaN where a result states none), its subgroup and what it estimates.
+        """The contents: a row for each analysis.
+
+        Columns status, budget_share (of the cost), privacy_share (the median of the result's, NaN for none), where and target.
         """
         rows = {
             name: (
@@ -167,20 +168,20 @@ class Report:
         return json.dumps(body, allow_nan=False)
 
     def to_markdown(self) -> str:
-        """Contents and the table of each question as Markdown, each with what must stand beside it."""
+        """Contents and the table of each analysis as Markdown, each with its notes."""
         return "\n".join(map(export.markdown, self._documents()))
 
     def to_latex(self) -> str:
-        """Contents and the table of each question as LaTeX, with the rules of the package booktabs."""
+        """Contents and the table of each analysis as LaTeX, with the rules of the package booktabs."""
         return "\n".join(map(export.latex, self._documents()))
 
     def to_word(self, path: str | Path) -> Path:
         """Write contents and all tables as a Word file (.docx); returns its path. Needs the extra `word`."""
-        export.word(self._documents(), Path(path))
+        export.word(self._documents(pictured=True), Path(path))
         return Path(path)
 
-    def _documents(self) -> list[Document]:
-        """The contents, then the questions that have a table of this package's families."""
+    def _documents(self, *, pictured: bool = False) -> list[Document]:
+        """The contents, then the analyses with a table of this package's families."""
         rows = [
             (name, row.status, f"{row.budget_share:.1%}", _percent(row.privacy_share), row.target)
             for name, row in zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)
@@ -193,16 +194,16 @@ class Report:
             ]
         )
         heads = ("analysis", "status", "% of cost", "privacy share", "content")
-        contents = Document(f"Publication of {len(self)} analyses", cells, heads, clean(note))
-        found = (export.document(one, one._alpha(None)) for one in self.results.values() if isinstance(one, BaseResult))
-        return [contents, *found]
+        contents = Document(self.title, cells, heads, clean(note))
+        own = [one for one in self.results.values() if isinstance(one, BaseResult)]
+        return [contents, *(export.document(one, one._alpha(None), pictured=pictured) for one in own)]
 
     def summary(self, *, verbose: bool = False) -> str:
-        """The contents, the table of each question, then the statement for the file.
+        """The contents, the table of each analysis, then the statement for the file.
 
         verbose: each table with every fact and note that the report has.
         """
-        lines = [f"Publication of {len(self)} analyses", self._published, "", *self._contents()]
+        lines = [self.title, self._published, "", *self._contents()]
         for name in self.statuses:
             one = self.results.get(name)
             if isinstance(one, BaseResult):
@@ -225,6 +226,11 @@ class Report:
         return "\n".join(line if "\n" in line else clean(line) for line in lines)
 
     @property
+    def title(self) -> str:
+        """The heading of every rendering."""
+        return f"Publication of {len(self)} {'analysis' if len(self) == 1 else 'analyses'}"
+
+    @property
     def _published(self) -> str:
         return SIMULATED if self.simulated else PUBLISHED
 
@@ -243,12 +249,12 @@ class Report:
         return lines
 
     def _statement(self, *, whole: bool) -> list[tuple[str, str]]:
-        """What holds for all together. whole: with all digits of the release's ID."""
+        """What is true of all analyses. whole: with all digits of the release ID."""
         failed = [(name, FAILED) for name, status in self.statuses.items() if status == "failed"]
         return [
-            ("Status", f"{self.status}; each interval has its level by itself, not all at once"),
+            ("Status", f"{self.status}; each interval has its level separately, not all at once"),
             ("Intervals for", self.intervals_for),
-            ("Privacy", f"{privacy_line(self)}; for all {len(self)} together"),
+            ("Privacy", privacy_line(self) + (f"; for all {len(self)} together" if len(self) > 1 else "")),
             *failed,
             ("Release ID", self.release_sha256 if whole else self.release_sha256[:8]),
         ]
@@ -256,11 +262,11 @@ class Report:
     def plot(self) -> Any:
         """A publication has no single plot: `PlanError` names the call."""
         raise PlanError(
-            f'a publication is drawn question by question; write report["{next(iter(self.statuses))}"].plot()'
+            f'a publication has one picture for each analysis; write report["{next(iter(self.statuses))}"].plot()'
         )
 
     def report(self, path: str | Path) -> Path:
-        """Write one self-contained HTML page with contents and a section for each question; returns its path."""
+        """Write one self-contained HTML page with contents and a section for each analysis; returns its path."""
         try:
             Path(path).write_text(self._page(), encoding="utf-8")
         except OSError as error:
@@ -273,12 +279,14 @@ class Report:
         return self._table()
 
     def __repr__(self) -> str:
-        return clean(f"<Report of {len(self)} questions, status {self.status!r}, {self.guarantee}>")
+        return clean(
+            f"<Report of {len(self)} {'analysis' if len(self) == 1 else 'analyses'}, status {self.status!r}, {self.guarantee}>"
+        )
 
     # the page -------------------------------------------------------------------------------------------------------
 
     def _table(self) -> str:
-        """The contents as HTML; on a narrow page each question is a card."""
+        """The contents as HTML; on a narrow page each analysis is a card."""
         heads = ("analysis", "status", "% of cost", "privacy share", "subgroup", "content")
         rows = []
         for place, (name, row) in enumerate(zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)):
@@ -302,7 +310,7 @@ class Report:
             environment()
             .get_template("publication.html.j2")
             .render(
-                title=f"Publication of {len(self)} analyses",
+                title=self.title,
                 simulated=SIMULATED if self.simulated else "",
                 published=self._published,
                 guarantee=clean(str(self.guarantee)),
@@ -314,7 +322,7 @@ class Report:
         )
 
     def _section(self, name: str) -> dict[str, Any]:
-        """What the page says of a question. A third party's result may be of no family here; then it shows itself."""
+        """The section of an analysis. A third party's result that belongs to no family here renders itself."""
         own: dict[str, Any] = {"name": clean(name), "target": clean(self.targets[name])}
         if name not in self.results:
             return {**own, "failed": FAILED}
@@ -327,21 +335,32 @@ class Report:
             "html": "" if ours is not None or not hasattr(result, "_repr_html_") else Markup(result._repr_html_()),
             "notes": [] if ours is None else notes(ours),
             "picture": _picture(result),
+            "caption": "" if ours is None else _caption(ours),
+            "alt": "" if ours is None else _caption(ours, whole=True),
         }
 
 
 def _picture(result: Any) -> Any:
     """The result's own plot as SVG, where it has one."""
+    from confide.results.pages.plots import drawn
     from confide.results.pages.report import svg
 
     try:
-        return svg(result.plot)
+        ours = isinstance(result, BaseResult)
+        return svg(lambda: drawn(result, result._alpha(None), None, None, captioned=False) if ours else result.plot())
     except Exception:  # a third party's result may have no plot; its table says all
         return ""
 
 
+def _caption(result: BaseResult, *, whole: bool = False) -> str:
+    """What marks and whiskers are; whole: for those who do not see the picture."""
+    from confide.results.pages.plots import alternative, caption
+
+    return (alternative if whole else caption)(result, result._alpha(None))
+
+
 def _noise_share(result: Any) -> float:
-    """The median noise share of the intervals of a result, where it states them."""
+    """The median privacy share of a result, NaN for none."""
     if result is None:
         return float("nan")
     frame = result.to_frame()

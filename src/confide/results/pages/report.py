@@ -1,4 +1,4 @@
-"""The report: one HTML file that stands alone, with table, plot and the privacy statement in plain words."""
+"""The report: one self-contained HTML file with table, picture and a privacy statement in plain words."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from confide.results.pages.content import (
     relation_words,
     several_rows,
 )
-from confide.results.pages.plots import caption, chosen, drawn, nothing
-from confide.results.pages.table import DASH, Document, View, environment, view
+from confide.results.pages.plots import alternative, caption, chosen, drawn, nothing
+from confide.results.pages.table import DASH, Document, View, environment, interval_head, view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 def page(result: Shown, alpha: float, below: Sequence[Document] = ()) -> str:
-    """The whole page as text. It names no time and no machine: the same result gives the same page. below: tables that follow from it."""
+    """The whole page as text. It has no time and no machine, so the same result gives the same page. below: further tables."""
     seen, level = view(result, alpha), level_words(alpha)
     further = result.reported()
     seen = replace(seen, facts=(*seen.facts, *((clean(label), clean(text)) for label, text, _ in further)))
-    own = result._own_picture
+    pictured = nothing(result, alpha) is None
     described = result.guarantee.describe()  # stands under what is protected
     notes = [note for note in result.notes() if note[1] != described]
     read = [(label, words) for label, _, words in further if words]
@@ -56,17 +56,16 @@ def page(result: Shown, alpha: float, below: Sequence[Document] = ()) -> str:
         intervals=result.has_intervals,
         status_words=clean(result.status_said),
         reason=clean(result.reason),
-        flags=[(clean(flag), clean(flag_words(flag))) for flag in result.flags],
-        plot=svg(lambda: drawn(result, alpha, None, None, width=_WIDTH)) if nothing(result, alpha) is None else "",
-        alt=_alt(result, seen, level),
-        caption=clean(result.picture(alpha)) if own else caption(result, alpha),
-        columns=[(clean(label), clean(words)) for label, words in _reading(result, seen, level)],
+        flags=[(clean(flag), clean(flag_words(flag)).removesuffix(".")) for flag in result.flags],
+        plot=svg(lambda: drawn(result, alpha, None, None, width=_WIDTH, captioned=False)) if pictured else "",
+        alt=alternative(result, alpha),
+        caption=caption(result, alpha),
+        columns=[(clean(label), clean(words)) for label, words in _reading(result, seen, level, alpha)],
         dashes=any(DASH in row for row in seen.rows),
         privacy=_privacy(result),
         target=clean(result.target),
         intervals_for=clean(result.intervals_for),
         legend=[(clean(label), clean(words).removesuffix(".")) for label, words in legend],
-        left_out=not own and len(chosen(seen.names)) < len(seen.names),
         release=clean(result.release_sha256),
         version=__version__,
     )
@@ -75,31 +74,29 @@ def page(result: Shown, alpha: float, below: Sequence[Document] = ()) -> str:
 _WIDTH = 5.2  # inches of a picture of rows on the page
 
 
-def _reading(result: Shown, seen: View, level: str) -> Iterator[tuple[str, str]]:
-    """How to read the columns: the family's own words, or those of the kind; both ends of an interval in one line."""
-    moved = ", moved towards zero where a bias is possible (below)" if bias_words(result) else ""
+def _reading(result: Shown, seen: View, level: str, alpha: float) -> Iterator[tuple[str, str]]:
+    """How to read the columns: the family's words, or those of the kind; both ends of an interval in one line."""
+    moved = ", less the bound on the bias (below)" if bias_words(result) else ""
     example = _example(result, seen, level)
     words = {
-        "estimate": f"is the estimate. What is estimated: {result.target}.",
-        "std_err": "is its standard error. It holds two kinds of chance: which records happened to be in the data, and the noise that was "
-        "added for privacy.",
+        "estimate": f"is the estimate. Estimand: {result.target}.",
+        "std_err": "is its standard error: sampling error, because the records are a sample, and the noise that was added for privacy.",
         "statistic": f"is the estimate over its standard error{moved}.",
-        "p": "is how often chance alone would give one as far from zero, if the truth were zero.",
-        "interval": f"are the ends of the {level} interval.{example}",
-        "share": "is the part of the squared half-width of the interval that sampling alone would not give: privacy noise, and what is "
-        "allowed for because of it. A large share falls when more budget is spent or more records are there; a small one says that privacy "
-        "cost little here.",
+        "p": "is the probability of a statistic at least as far from zero, if the true value is zero.",
+        "interval": f"is the {level} interval, from its lower to its upper end.{example}",
+        "share": "is the part of the squared margin of error that is privacy noise. A large share falls with a larger budget or more "
+        "records; a small share means that privacy cost little here.",
     }
-    ends: list[str] = []
+    ends = 0
     for column, head in zip(seen.columns, seen.heads, strict=True):
         said = column.words or words.get(column.kind, "")
         if column.kind == "interval":
-            ends.append(head)
-            if len(ends) < 2:
+            ends += 1
+            if ends % 2:
                 continue
-            head, ends = " and ".join(ends), []
+            head = interval_head(result, column, alpha)
         if said:
-            yield head or "name", said
+            yield head, said
 
 
 def _privacy(result: Shown) -> dict[str, Any]:
@@ -118,19 +115,19 @@ def _privacy(result: Shown) -> dict[str, Any]:
 
 
 _TRUST = {
-    "central": "the keeper of the records sees them and adds the noise; whoever reads the release need not be trusted",
-    "local": "noise is added before a record leaves its owner; nobody else need be trusted",
+    "central": "the data steward has the records and adds the noise; readers of the release need not be trusted",
+    "local": "noise is added before a record leaves its owner; no one else need be trusted",
 }
 
 
 def _protected(guarantee: Guarantee) -> str:
     """Who is protected: one row, or all rows of a unit when the guarantee says how many those are."""
     if several_rows(guarantee):
-        return "All rows of one unit together, say of one person, as long as no unit has more rows than assumed below."
+        return "All rows of one unit together, for example of one person, if no unit has more rows than assumed below."
     if guarantee.unit == "record":
         return (
-            "One record, which is one row of the data. Where a person has one row, a person is protected; "
-            "where a person has several, each row is protected, but not all of them together."
+            "One record, which is one row of the data. If each person has one row, a person is protected; "
+            "if a person has several, each row is protected, but not all of them together."
         )
     return f"One {clean(guarantee.unit)} of the data."
 
@@ -147,29 +144,10 @@ def _example(result: Shown, seen: View, level: str) -> str:
     noise = (
         ""
         if share is None or cells[share] == DASH
-        else f"; privacy noise makes {cells[share]} of its squared half-width"
+        else f"; {cells[share]} of the squared margin of error is privacy noise"
     )
-    return (
-        f" Read the first line of the {'table' if result._own_picture else 'plot'} so: the estimate for {name} is {cells[estimate]}, and "
-        f"values from {cells[low]} to {cells[low + 1]} agree with the release at the level of {level}{noise}."
-    )
-
-
-def _alt(result: Shown, seen: View, level: str) -> str:
-    """The plot in words."""
-    estimate, low = seen.first("estimate"), seen.first("interval")
-    if estimate is None:
-        return clean(result.picture(0.05))
-    usable = result.has_intervals and low is not None
-
-    def part(name: str, cells: Sequence[str]) -> str:
-        if usable and cells[estimate] == DASH:
-            return f"{name}: not answered"
-        ends = "" if low is None or not usable else f", interval {cells[low]} to {cells[low + 1]}"
-        return f"{name}: {cells[estimate]}{ends}"
-
-    parts = [part(seen.names[place], seen.rows[place]) for place in chosen(seen.names)]
-    return f"Plot of the estimates {f'with {level} intervals' if usable else 'without intervals'}. {'; '.join(parts)}."
+    ends = f"{cells[low]} to {cells[low + 1]}"
+    return f" For example, the estimate for {name} is {cells[estimate]}, and its {level} interval is {ends}{noise}."
 
 
 def svg(drawn: Callable[[], Axes]) -> Markup:

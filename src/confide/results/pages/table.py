@@ -1,10 +1,10 @@
-"""The table of a result, as text in the style of statsmodels and as HTML: one set of cells, two renderings."""
+"""The table of a result: one set of printed columns (`View.laid`) for text, HTML, Markdown, LaTeX and Word."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, inf, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,11 @@ DASH = "n/a"  # where there is no valid number
 _FLAG = "flags"  # the head of a column that says what the rows are worth
 OPEN = "none"  # an end that an interval does not have
 
-# Facts and notes whose content stands in the few lines below every table.
+# Facts and notes whose content is in the few lines below every table.
 _SAID = ("Status", "Reason", "n")
+
+# The head of names of rows that a family gives no other head.
+_NAMED = "term"
 
 # Columns that say nothing where every row is so.
 _NEEDLESS = (("privacy_share", "100%"),)
@@ -38,11 +41,25 @@ _LABELS = ("name", "text", "number")
 
 
 @dataclass(frozen=True)
-class View:
-    """What is shown of a result: words and cells, ready to print.
+class Laid:
+    """A printed column: its head and cells.
 
-    columns: those that are printed, as the family gave them; heads: theirs; rows: a cell for each column; note: of rows that are not
-    printed.
+    left: whether cells are aligned left; spare: whether it is the first to go where room is short; label: its head on a narrow page.
+    """
+
+    head: str
+    cells: tuple[str, ...]
+    left: bool = False
+    spare: bool = False
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class View:
+    """Words and cells of a result, ready to print.
+
+    columns: as the family gave them; heads: their heads; rows: a cell for each column; note: about rows that are not printed. laid: the
+    printed columns, with both ends of an interval in one; line: the sentence below the rows, as of a test.
     """
 
     title: str
@@ -52,47 +69,45 @@ class View:
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str
+    laid: tuple[Laid, ...] = ()
+    line: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
         """What each row is called in running text."""
         heads, k = self.heads, self.labels
         if self.columns[0].kind == "name":
-            return tuple(f"{heads[0]} {row[0]}".strip() for row in self.rows)
-        return tuple(
-            ", ".join(f"{head} = {cell}" for head, cell in zip(heads[:k], row[:k], strict=True)) for row in self.rows
-        )
+            lead = "" if heads[0] == _NAMED else heads[0]
+            return tuple(f"{lead} {row[0]}".strip() for row in self.rows)
+        told = [
+            at
+            for at in range(k)
+            if not (self.columns[at].name == "variable" and len({row[at] for row in self.rows}) == 1)
+        ]
+        return tuple(", ".join(f"{heads[at]} = {row[at]}" for at in told or range(k)) for row in self.rows)
 
     @property
     def flags(self) -> list[str]:
-        """What stands in the column of flags."""
+        """The cells of the column of flags."""
         at = self.heads.index(_FLAG) if _FLAG in self.heads else None
         return [row[at] if at is not None else "" for row in self.rows]
 
     @property
     def labels(self) -> int:
         """How many columns at the left say what a row is about."""
-        kinds = [column.kind for column in self.columns]
-        return next((place for place, kind in enumerate(kinds) if kind not in _LABELS), len(kinds))
+        about = [column.kind in _LABELS and not column.whole for column in self.columns]
+        return about.index(False) if False in about else len(about)
 
     def first(self, kind: str) -> int | None:
         """The place of the first column of a kind."""
         return next((place for place, column in enumerate(self.columns) if column.kind == kind), None)
 
-    def said(self, row: int, *, interval: bool = True) -> str:
-        """The estimate of a row, with its interval where there is one, in the digits of the table."""
-        cells, at, low = self.rows[row], self.first("estimate"), self.first("interval")
-        assert at is not None
-        if not interval or low is None or cells[low] == DASH:
-            return cells[at]
-        return f"{cells[at]} [{cells[low]}, {cells[low + 1]}]"
-
 
 @dataclass(frozen=True)
 class Document:
-    """A table with its title, and the note without which it must not stand: status, guarantee, what intervals cover, digest.
+    """A table with its title, and the note that belongs to it: status, guarantee, inference target, release ID.
 
-    labels: how many columns at the left say what a row is about.
+    labels: how many columns at the left say what a row is about; picture: a PNG, what it is for those who do not see it, its caption.
     """
 
     title: str
@@ -100,24 +115,30 @@ class Document:
     heads: tuple[str, ...]
     note: str
     labels: int = 1
+    picture: tuple[bytes, str, str] | None = None
 
 
-def view(result: Shown, alpha: float, *, every: bool = False) -> View:
-    """The words and cells of a result. every: of all rows, and not of those alone that are printed."""
-    columns = tuple(column for column in result.columns(alpha) if column.printed)
-    count = len(columns[0].values)
+def view(result: Shown, alpha: float, *, every: bool = False, columns: Sequence[Column] | None = None) -> View:
+    """The words and cells of a result. every: all rows, not only those that are printed; columns: others than `result.printed(alpha)`."""
+    given = tuple(one for one in (result.printed(alpha) if columns is None else columns) if one.printed)
+    count = len(given[0].values)
     places = range(count) if every or result.shown is None else result.shown
-    rows = tuple(_cells(result, columns, place) for place in places)
-    heads = tuple(clean(("" if one.kind == "name" else one.name) if one.head is None else one.head) for one in columns)
-    return View(
+    rows = tuple(cells_of(result, given, place) for place in places)
+    heads = tuple(
+        clean((_NAMED if one.kind == "name" else one.name) if one.head is None else one.head) for one in given
+    )
+    seen = View(
         clean(f"{result.title}; {result.kept}" if result.kept else result.title),
         SIMULATED if result.simulated else "",
         facts(result),
-        columns,
+        given,
         heads,
         rows,
         clean(result.left_out(count, len(rows))) if len(rows) < count else "",
+        line=clean(result.line(alpha)),
     )
+    crossed = None if every or columns is not None else result.crossed(alpha)
+    return replace(seen, laid=tuple(crossed or _laid(result, seen, alpha)))
 
 
 def facts(result: Shown) -> tuple[tuple[str, str], ...]:
@@ -129,22 +150,26 @@ def facts(result: Shown) -> tuple[tuple[str, str], ...]:
 # --- cells ------------------------------------------------------------------------------------------------------------
 
 
-def _cells(result: Shown, columns: Sequence[Column], place: int) -> tuple[str, ...]:
-    """One row; a dash where there is no valid number."""
+def cells_of(result: Shown, columns: Sequence[Column], place: int) -> tuple[str, ...]:
+    """The cells of one row; "n/a" where there is no valid number."""
     hidden = result.status in WITHOUT_NUMBERS
     cells: list[str] = []
     for group in _groups(columns):
         values = [column.values[place] for column in group]
-        scaled = [float(v) for column, v in zip(group, values, strict=True) if column.kind in _SCALED]
+        scaled = [float(v) for column, v in zip(group, values, strict=True) if column.kind in _SCALED and v is not None]
         digits = _digits(scaled, _error(group, values)) if scaled else None
         whole = any(column.whole for column in group if column.kind == "estimate")
         for column, value in zip(group, values, strict=True):
-            if column.kind in ("name", "text"):
+            if value is None:  # a row that has no such number
+                cells.append("")
+            elif column.kind in ("name", "text"):
                 cells.append(clean(str(value)))
             elif hidden and column.kind != "number":
                 cells.append(DASH)
             elif column.name == "privacy_share" and isfinite(value):
                 cells.append("<1%" if 0 < value < 0.005 else ">99%" if 0.995 <= value < 0.9995 else f"{value:.0%}")
+            elif column.percent and isfinite(value):
+                cells.append(f"{value:.1%}".replace("-0.0%", "0.0%"))
             elif whole and column.kind in ("estimate", "interval"):
                 cells.append(_cell(column.kind, float(value), 0))
             else:
@@ -168,9 +193,9 @@ def _groups(columns: Sequence[Column]) -> Iterator[list[Column]]:
 def _error(group: Sequence[Column], values: Sequence[Any]) -> float:
     """The standard error of an estimate, or a quarter of its interval; NaN where neither is known."""
     kinds = [column.kind for column in group]
-    if "std_err" in kinds:
-        return float(values[kinds.index("std_err")])
-    ends = [float(value) for kind, value in zip(kinds, values, strict=True) if kind == "interval"]
+    if "std_err" in kinds and (found := values[kinds.index("std_err")]) is not None:
+        return float(found)
+    ends = [float(value) for kind, value in zip(kinds, values, strict=True) if kind == "interval" and value is not None]
     return (ends[1] - ends[0]) / 4 if len(ends) > 1 and isfinite(ends[1] - ends[0]) else float("nan")
 
 
@@ -182,7 +207,7 @@ def _cell(kind: str, value: float, digits: int | None) -> str:
     if kind in _SCALED:
         return number(value, digits)
     if kind == "statistic":
-        return number(value, 2 if abs(value) < 1e6 else None)
+        return number(value, 1 if abs(value) < 1e6 else None)
     if kind == "number":
         return f"{value:.6g}" if digits is None else number(value, digits)
     return {"p": pvalue, "share": "{:.1%}".format}[kind](value)
@@ -194,7 +219,8 @@ def number(value: float, digits: int | None) -> str:
     >>> number(-1.25, 4), number(31_013.4, 0), number(0.000123, None)
     ('-1.2500', '31,013', '1.230e-04')
     """
-    return f"{value:.3e}" if digits is None else f"{value:,.{digits}f}"
+    text = f"{value:.3e}" if digits is None else f"{value:,.{digits}f}"
+    return text if value or digits is None else text.removeprefix("-")
 
 
 def _digits(values: Sequence[float], error: float) -> int | None:
@@ -247,13 +273,13 @@ def text(result: Shown, alpha: float, *, verbose: bool = False, alone: bool = Tr
     verbose: with every fact and note below; alone: False for one of several tables, whose title and common notes are printed elsewhere.
     """
     seen = view(result, alpha)
-    laid = _laid(result, seen, alpha)
+    laid = list(seen.laid)
     sizes = [max(map(terminal.cell_len, (one.head, *one.cells))) for one in laid]
     dropped: list[str] = []
     if sum(sizes) + 2 * (len(sizes) - 1) > WIDEST:
         laid, sizes, dropped = _narrowed(laid, sizes)
     width = sum(sizes) + 2 * (len(sizes) - 1)
-    flags = seen.flags if _FLAG in dropped else [""] * len(seen.rows)
+    flags = seen.flags if _FLAG in dropped else [""] * len(laid[0].cells)
     lines = _titled(result, seen, max(width, 60)) if alone else []
     top = len(lines)
     for flag, cells in zip(["", *flags], zip(*((one.head, *one.cells) for one in laid), strict=True), strict=True):
@@ -269,6 +295,7 @@ def text(result: Shown, alpha: float, *, verbose: bool = False, alone: bool = Tr
     lines += wrapped(seen.note, WIDEST) if seen.note else []
     if left := ", ".join(head for head in dropped if head != _FLAG):
         lines += wrapped(f"further columns, in to_frame(): {left}", WIDEST)
+    lines += ["", *wrapped(seen.line, WIDEST)] if seen.line else []
     lines.append("")
     said = brief(result, alone=alone)
     said += _details(result, seen) if verbose else ()
@@ -277,7 +304,7 @@ def text(result: Shown, alpha: float, *, verbose: bool = False, alone: bool = Tr
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _narrowed(laid: list[_Printed], sizes: list[int]) -> tuple[list[_Printed], list[int], list[str]]:
+def _narrowed(laid: list[Laid], sizes: list[int]) -> tuple[list[Laid], list[int], list[str]]:
     """Columns that fit a line, their widths, and the heads of those that were left out; the first one wraps."""
     heads = [one.head for one in laid]
     while len(laid) > 1 and min(sizes[0], _LEAST) + sum(2 + size for size in sizes[1:]) > WIDEST:
@@ -296,44 +323,46 @@ def _details(result: Shown, seen: View) -> tuple[tuple[str, str], ...]:
     return tuple(one for one in (meaning, *seen.facts, *notes(result)) if one not in said and one[0] not in _SAID)
 
 
-@dataclass(frozen=True)
-class _Printed:
-    """A column of text: its head, its cells, whether they stand at the left, and whether it is the first to go where room is short."""
-
-    head: str
-    cells: Sequence[str]
-    left: bool
-    spare: bool
-
-
-def _laid(result: Shown, seen: View, alpha: float) -> list[_Printed]:
-    """The printed columns: both ends of an interval are one, and a column of flags without any is none."""
-    found: list[_Printed] = []
+def _laid(result: Shown, seen: View, alpha: float) -> list[Laid]:
+    """The printed columns: both ends of an interval are one column; a column of flags without any is not printed."""
+    found: list[Laid] = []
     place = 0
     while place < len(seen.columns):
-        column, head, cells = seen.columns[place], seen.heads[place], [row[place] for row in seen.rows]
+        column, head, cells = seen.columns[place], seen.heads[place], tuple(row[place] for row in seen.rows)
         after = seen.columns[place + 1] if place + 1 < len(seen.columns) else None
         if column.kind == "interval" and after is not None and after.kind == "interval":
-            ends = [row[place + 1] for row in seen.rows]
-            cells = [low if low == high == DASH else f"{low} to {high}" for low, high in zip(cells, ends, strict=True)]
-            what = "band" if column.name.startswith("band") else "credible" if result.family == "posterior" else "CI"
-            head = f"{100 * (1 - alpha):.6g}% {what}"
+            cells = tuple(joined(row[place], row[place + 1]) for row in seen.rows)
+            head = interval_head(result, column, alpha)
             place += 1
         elif column.kind == "name":
-            cells = [_level_name(cell) for cell in cells]
+            cells = tuple(level_name(cell) for cell in cells)
         place += 1
         same = len(cells) > 1 and len(set(cells)) == 1 and (column.name, cells[0]) in _NEEDLESS
         if not same and (head != _FLAG or any(cells)) and not (column.name == "variable" and len(set(cells)) == 1):
-            found.append(
-                _Printed(head, cells, not found or column.kind in ("name", "text"), column.kind == "statistic")
-            )
+            left = not found or column.kind in ("name", "text")
+            found.append(Laid(head, cells, left, column.kind == "statistic", head))
     return found
 
 
-def _level_name(name: str) -> str:
+def joined(low: str, high: str) -> str:
+    """Both ends of an interval in one cell.
+
+    >>> joined("1.2", "3.4"), joined("n/a", "n/a"), joined("", "")
+    ('1.2 to 3.4', 'n/a', '')
+    """
+    return low if low == high and low in (DASH, "") else f"{low} to {high}"
+
+
+def interval_head(result: Shown, column: Column, alpha: float) -> str:
+    """The head of an interval: its level, and whether it is a confidence interval, a credible interval or a band."""
+    what = "band" if column.name.startswith("band") else "credible" if result.family == "posterior" else "CI"
+    return f"{100 * (1 - alpha):.6g}% {what}"
+
+
+def level_name(name: str) -> str:
     """A coefficient's name as it is printed: "region: south" for "region[T.south]"; in frames and formulas it keeps its own.
 
-    >>> _level_name("region[T.south]"), _level_name("sex[T.male]:age"), _level_name("age")
+    >>> level_name("region[T.south]"), level_name("sex[T.male]:age"), level_name("age")
     ('region: south', 'sex: male * age', 'age')
     """
     if "[T." not in name:
@@ -342,8 +371,10 @@ def _level_name(name: str) -> str:
 
 
 def _titled(result: Shown, seen: View, width: int) -> list[str]:
-    """The title, what may be done with the table, and the number of records where the family tells one."""
-    count = dict(seen.facts).get("n", "").split(" (noise")[0]
+    """The title, what may be done with the table, and the number of records where no column has it."""
+    own = any(one.name == "n" or (one.whole and one.kind == "estimate") for one in seen.columns)
+    count = "" if own else dict(seen.facts).get("n", "").split(" (noise")[0].split(" (SD")[0]
+    count = re.sub(r"^-[\d,]+", "0", count)
     size = f"n = {count}" if count[:1].isdigit() else ""
     gap = width - terminal.cell_len(result.published) - terminal.cell_len(size)
     below = [f"{result.published}{' ' * gap}{size}"] if gap > 1 else [result.published, size]
@@ -372,7 +403,7 @@ def wrapped(value: str, width: int) -> list[str]:
 
 
 def padded(value: str, width: int, right: float = 0.0) -> str:
-    """A text with spaces to a width: to the left of the column, or at its right end (1) or middle (.5)."""
+    """A text with spaces to a width: to the left of the column, or at its right end (1) or middle (0.5)."""
     room = max(width - terminal.cell_len(value), 0)
     return " " * int(room * right) + value + " " * (room - int(room * right))
 

@@ -112,8 +112,8 @@ class Predicate:
         return [self.tree.to_list(), list(self.facts)]
 
     def share(self, schema: Schema) -> float:
-        """A guess of the share of records that are meant, from public facts: typical spreads and shares where the schema states them, else
-        all codes alike; columns as if independent, and no value missing.
+        """A guess of the share of records that are meant, from public facts: typical spreads and shares where the schema
+        states them, else all codes alike. Columns as if independent, and no value missing.
         """
         columns = [(name, schema[name], _pieces(name, self)) for name in self.columns]
         weights = [[_weight(column, span) for span in pieces] for _, column, pieces in columns]
@@ -146,8 +146,8 @@ def check_where(where: object) -> None:
 def parse_predicate(text: str, schema: Schema) -> Predicate:
     """Read a condition over the columns of a schema.
 
-    Raises `SchemaError` for a column or a level that the schema lacks, `PlanError` for what cannot be read, for a comparison that
-    labels or bounds do not allow, and for a condition that is constant by the schema.
+    Raises `SchemaError` for a column or a level that the schema lacks, `PlanError` for what cannot be read, and for a
+    comparison that labels or bounds do not allow. Also for a condition that is constant by the schema.
     """
     check_where(text)
     return _read(text, schema.without_typical)
@@ -198,7 +198,7 @@ class _Reader:
         if isinstance(tree, (ast.Name, ast.Attribute)):
             name = self._column(tree)
             raise self._refused(f"{name!r} stands alone; compare it, as in {quoted(name)} == 1")
-        raise self._refused(f"{self._shown(tree)!r} is no comparison of a column with constants")
+        raise self._refused(f"{self._shown(tree)!r} is not a comparison of a column with constants")
 
     def _compared(self, tree: ast.Compare) -> _Node:
         sides = [tree.left, *tree.comparators]
@@ -208,7 +208,7 @@ class _Reader:
     def _pair(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> _Node:
         shown = f"{self._shown(left)} {_SYMBOLS.get(type(op), '?')} {self._shown(right)}"
         if type(op) not in _SYMBOLS:
-            raise self._refused(f"{self._shown(ast.Compare(left, [op], [right]))!r} is no comparison that is known")
+            raise self._refused(f"{self._shown(ast.Compare(left, [op], [right]))!r} is not a known comparison")
         word = _SYMBOLS[type(op)]
         if not isinstance(left, (ast.Name, ast.Attribute)) and word in _MIRRORED:
             left, right, word = right, left, _MIRRORED[word]
@@ -259,7 +259,7 @@ class _Reader:
         name = self.names.get(text, text)
         if name not in self.schema:
             raise SchemaError(
-                f"where={self.text!r} names {name!r}, which is no column of the schema{near_match(name, self.schema.names)}; it has: "
+                f"where={self.text!r} names {name!r}, which is not a column of the schema{near_match(name, self.schema.names)}; it has: "
                 f"{', '.join(self.schema.names)}; labels stand in quotes, region == 'N'"
             )
         return name
@@ -273,9 +273,9 @@ class _Reader:
             return tree.value if sign == 1 else -tree.value  # type: ignore[operator]
         if isinstance(tree, (ast.Name, ast.Attribute)):
             raise self._refused(
-                f"{self.names.get(ast.unparse(tree), ast.unparse(tree))!r} is compared, which is no constant; labels stand in quotes"
+                f"{self.names.get(ast.unparse(tree), ast.unparse(tree))!r} is compared, which is not a constant; labels stand in quotes"
             )
-        raise self._refused(f"{self._shown(tree)!r} is no constant: a number, or a label in quotes")
+        raise self._refused(f"{self._shown(tree)!r} is not a constant: a number, or a label in quotes")
 
     def _shown(self, tree: ast.AST) -> str:
         """A piece as it was written."""
@@ -302,8 +302,8 @@ _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def _ordered(column: Any, word: str, value: float) -> list[Span]:
-    """The codes of a numeric column that compare so with a value: the value is coded as the column's own are, unless it is out of bounds
-    or, beside whole numbers, not whole, where it lies between codes.
+    """The codes of a numeric column that compare in this way with a value. The value is coded like those of the column.
+    If it is out of bounds, or not whole in a column of whole numbers, it lies between codes.
     """
     last = column.steps - 1
     if value < column.low:

@@ -1,15 +1,16 @@
 """A formula over a schema as columns of integers: names, public bounds, grids, and the evaluation of one batch.
 
-A plain numeric column keeps its own grid and is handed on untouched. An indicator is 0 or 1. Any other term is computed
-in float64 from the decoded columns and coded on a grid of 2^20 steps between its public bounds (interval arithmetic, or
-`term_bounds`).
+A plain numeric column keeps its grid and is handed on untouched. An indicator is 0 or 1. Any other term is computed
+in float64 from the decoded columns and coded on a grid of 2^20 steps between its public bounds (interval arithmetic,
+or `term_bounds`).
 
-What a record gives must not depend on the batch it comes in, or no exact sensitivity would hold. So every step is
-elementwise, in one fixed order, and never a matrix product; and because the vector loops of a mathematical library may
-treat the ends of an array, or an array that is not contiguous, otherwise than its middle, all values are computed in
+What a record gives must not depend on the batch it comes in, or no exact sensitivity would be proved. So every step
+is elementwise, in one fixed order, and never a matrix product. The vector loops of a mathematical library may treat
+the ends of an array, or an array that is not contiguous, differently from its middle. So all values are computed in
 aligned blocks of one fixed length, padded at the end.
 
-Columns of public frames, for prediction: numbers as float64, labels as positions in their levels.
+`public_columns` gives columns of public frames, for prediction: numbers as float64, labels as positions in their
+levels.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def public_columns(frame: Any, names: Sequence[str], schema: Schema) -> dict[str
 
 
 def has_columns(data: Any) -> bool:
-    """Whether data name their columns, as frames and mappings do, and are no array."""
+    """Whether data name their columns, as frames and mappings do, and are not an array."""
     return isinstance(data, Mapping) or hasattr(data, "columns")
 
 
@@ -110,11 +111,27 @@ _BLOCK = 4096
 
 @dataclass(frozen=True)
 class ModelMatrix:
-    """The model matrix of a formula: `terms` (columns without the intercept), `response`, `intercept`. Made by
-    `ModelMatrix.of`.
+    """Columns that a formula makes of a schema; made by `ModelMatrix.of`.
 
+    Parameters
+    ----------
+    formula : str
+        The formula as it was written.
+    schema : Schema
+        The schema.
+    response : Term
+        The response.
+    terms : tuple of Term
+        Columns without the intercept.
+    intercept : bool
+        Whether there is an intercept.
+    term_bounds : tuple of (str, bounds)
+        Declared bounds of terms and factors.
+
+    Examples
+    --------
     >>> schema = Schema({"y": {"kind": "numeric", "low": 0, "high": 9}, "a": {"kind": "integer", "low": 0, "high": 5}})
-    >>> design = Design.of("y ~ a + log1p(a)", schema)
+    >>> design = ModelMatrix.of("y ~ a + log1p(a)", schema)
     >>> design.names, design.columns, design.terms[0].steps, design.terms[1].steps
     (('Intercept', 'a', 'log1p(a)'), ('a', 'y'), 6, 1048576)
     """
@@ -128,18 +145,36 @@ class ModelMatrix:
 
     @classmethod
     def of(cls, formula: str, schema: Schema, *, term_bounds: Mapping[str, Any] | None = None) -> ModelMatrix:
-        """The design of a formula over a schema.
+        """Make the model matrix of a formula over a schema.
 
-        formula: "y ~ a + b" (see `confide.schema.formulas.formula` for the operations); term_bounds: public bounds of
-        derived terms or factors, {"log(income)": (0, 14)}, in place of interval arithmetic: values outside count as the
-        nearest bound. A derived value that is not finite is missing: the record is dropped if any column of the term
-        has the rule "drop", else the value is the middle of the term's bounds.
+        A derived value that is not finite is missing. The record is dropped if
+        any column of the term has the rule "drop"; else the value is the middle
+        of the term's bounds.
 
-        Raises `PlanError` for a formula that cannot be planned from public facts.
+        Parameters
+        ----------
+        formula : str
+            R-style formula, such as ``"y ~ a + b"``.
+        schema : Schema
+            The schema.
+        term_bounds : mapping of str to (float, float), optional
+            Public bounds of derived terms or factors, such as ``{"log(income)":
+            (0, 14)}``, instead of interval arithmetic. Values outside are
+            clipped.
+
+        Returns
+        -------
+        ModelMatrix
+            The model matrix.
+
+        Raises
+        ------
+        PlanError
+            The formula cannot be planned from public facts.
         """
         if not isinstance(schema, Schema):
             raise PlanError(
-                f"schema must be a confide.Schema, got {type(schema).__name__}; write Design.of(formula, schema)"
+                f"schema must be a confide.Schema, got {type(schema).__name__}; write ModelMatrix.of(formula, schema)"
             )
         parsed = parse_formula(formula, schema)
         given = _given_bounds(term_bounds, parsed, schema)
@@ -173,7 +208,7 @@ class ModelMatrix:
         if unused:
             derived = [term.name for term in (*self.terms, self.response) if term.plain is None and not term.binary]
             raise PlanError(
-                f"term_bounds names {unused[0]!r}{near_match(unused[0], tuple(derived))}, which is no derived term of "
+                f"term_bounds names {unused[0]!r}{near_match(unused[0], tuple(derived))}, which is not a derived term of "
                 f"{cut(self.formula)!r}; "
                 + (
                     f"those are: {', '.join(derived)}"
@@ -200,7 +235,7 @@ class ModelMatrix:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The schema columns that the design needs, in the order of the rows that `codes` takes: terms first, response last."""
+        """The schema columns that the model matrix needs, in the order of the rows that `codes` takes: terms first, response last."""
         return tuple(dict.fromkeys(column for term in (*self.terms, self.response) for column in term.columns))
 
     @cached_property
@@ -223,7 +258,7 @@ class ModelMatrix:
 
         column_codes: float64 (len(columns), rows), exact integers, -1 = missing where the rule is "drop". Returns
         float64 codes (len(terms) + 1, rows), exact integers, and a boolean mask (rows,), or None when every record
-        counts; codes of records that do not count are finite and mean nothing. When all terms are plain columns the
+        counts. Codes of records that do not count are finite and mean nothing. When all terms are plain columns the
         codes are `column_codes` itself: read it only. Raises `PlanError` for a wrong number of rows.
         """
         if column_codes.ndim != 2 or column_codes.shape[0] != len(self.columns):
@@ -281,11 +316,25 @@ class ModelMatrix:
     # public frames ----------------------------------------------------------------------------------------------------
 
     def matrix(self, frame: Any) -> Array:
-        """The model matrix (rows, len(names)) of a public frame in the terms' own units, for prediction.
+        """Give the model matrix of a public frame, for prediction.
 
-        frame: a DataFrame or a mapping of arrays. Values are used as they are, without bounds or grid; a value that is
-        missing or a label that is no level gives NaN. Raises `PlanError` for a column that is missing or holds no
-        numbers.
+        Values are used as they are, without bounds or grid. A value that is
+        missing and a label that is not a level give NaN.
+
+        Parameters
+        ----------
+        frame : DataFrame or mapping of arrays
+            Public values of the columns.
+
+        Returns
+        -------
+        array of float
+            Shape (rows, len(names)), in the terms' own units.
+
+        Raises
+        ------
+        PlanError
+            A column is missing or has no numbers.
         """
         needed = tuple(dict.fromkeys(column for term in self.terms for column in term.columns))
         values = public_columns(frame, needed, self.schema)
@@ -327,7 +376,7 @@ class ModelMatrix:
         if _plain_data(design.to_dict()) != _plain_data(data):
             raise PlanError(
                 f"the design of {cut(design.formula)!r} is not the one that the schema gives, whose digest is {schema.digest[:12]}...; "
-                "use the schema that the design was made with, or write it anew with Design.of(formula, schema)"
+                "use the schema that the design was made with, or write it again with ModelMatrix.of(formula, schema)"
             )
         return design
 
@@ -393,7 +442,7 @@ def _plain_data(value: Any) -> Any:
 
 
 def checked_bounds(term_bounds: Any) -> dict[str, Bounds]:
-    """`term_bounds` as pairs of floats by the names as given; `PlanError` for what is no mapping of names to pairs."""
+    """`term_bounds` as pairs of floats by the names as given; `PlanError` for what is not a mapping of names to pairs."""
     if term_bounds is None:
         return {}
     if not isinstance(term_bounds, Mapping):
@@ -413,7 +462,7 @@ def _given_bounds(term_bounds: Any, parsed: Formula, schema: Schema) -> dict[str
         known = spelled.get(_squeezed(name), name)
         if known in {factor.name for factor in factors if factor.column}:
             raise PlanError(
-                f"term_bounds names the column {known!r}, whose bounds stand in the schema; change them there, and give "
+                f"term_bounds names the column {known!r}, whose bounds are in the schema; change them there, and give "
                 'term_bounds for derived terms only, for instance term_bounds={"log(income)": (0, 14)}'
             )
         given[known] = pair

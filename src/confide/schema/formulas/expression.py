@@ -50,8 +50,8 @@ def summary_words(formula: str) -> str:
     "mean is of many records and no function of one: the table of 'bmi ~ sex' has the means; write cf.tables.means('bmi ~ sex', ...)"
     >>> summary_words("prop(smoker) ~ sex").partition("write ")[2]
     "cf.tables.shares('sex * smoker', within='sex', ...)"
-    >>> summary_words("count(ill == 'yes')").partition("cf.tables.")[2][:43]
-    'distinct_counts has those with so many of the'
+    >>> summary_words("count(ill == 'yes')").partition("cf.tables.")[2].partition(" has")[0]
+    'distinct_counts'
     >>> summary_words("y ~ mean(x)")
     ''
     """
@@ -63,9 +63,9 @@ def summary_words(formula: str) -> str:
     if meant is _COUNTS and re.search("[=<>]", found[2]):
         wanted = f"number({found[2].strip()}, 1, 2, 5)"
         return (
-            f"{found[1]} is of many records and no function of one: of persons with several rows cf.tables.distinct_counts has those with so "
-            f"many of them, written {wanted}, and any({found[2].strip()}) for one at least; a table of the column has the numbers of "
-            "records"
+            f"{found[1]} is of many records and no function of one. Of persons with several rows cf.tables.distinct_counts has those with "
+            f"so many of them, written {wanted}, and any({found[2].strip()}) for one at least. A table of the column has the numbers "
+            "of records"
         )
     name, inner, groups = found[1], found[2].strip(), "" if right in ("", "1") else right
     plain, more = f"{inner} ~ {right}" if mark else inner, ""
@@ -195,8 +195,8 @@ def _power(base: Any, exponent: float) -> Any:
 def parse_expression(text: str, schema: Schema, formula: str, names: Mapping[str, str] | None = None) -> Expression:
     """The factor that a piece of a formula stands for; names as they stand, or replaced before as `names` says.
 
-    Raises `PlanError` for text that is no expression, a column that the schema lacks, a categorical column inside of
-    arithmetic, and anything that is not on the white list; `formula` is named in the message.
+    Raises `PlanError` for text that is not an expression, a column that the schema lacks, a categorical column inside
+    of arithmetic, and anything that is not on the white list. `formula` is named in the message.
     """
     known = dict(names or {})
     plain, found = hidden(text, schema.names, known)
@@ -222,7 +222,7 @@ def parse_expression(text: str, schema: Schema, formula: str, names: Mapping[str
 def unknown_column(name: str, schema: Schema, formula: str) -> PlanError:
     """The error for a name in a formula that the schema does not have."""
     return PlanError(
-        f"the formula {formula!r} names {name!r}, which is no column of the schema{near_match(name, schema.names)}; "
+        f"the formula {formula!r} names {name!r}, which is not a column of the schema{near_match(name, schema.names)}; "
         f"the columns are: {', '.join(schema.names)}; write one of these, or add the column to the schema"
     )
 
@@ -274,8 +274,8 @@ class _Reader:
             raise unknown_column(name, self.schema, self.formula)
         if self._depth and self.schema[name].kind == "categorical":
             raise PlanError(
-                f"the formula {self.formula!r} uses the categorical column {name!r} in arithmetic, but labels are no "
-                f"numbers; write it as a term of its own, {quoted(name)}, or in an interaction, x:{quoted(name)}"
+                f"the formula {self.formula!r} uses the categorical column {name!r} in arithmetic, but labels are not "
+                f"numbers; write it as a separate term, {quoted(name)}, or in an interaction, x:{quoted(name)}"
             )
         self.columns[name] = None
         return _Node("column", name)

@@ -4,8 +4,9 @@ The rules are R's: `a + b` joins terms, `a:b` is an interaction, `a*b` is a + b 
 their pairwise interactions, `-` takes a term away, `- 1` or `0 +` takes the intercept away; terms are ordered by the
 number of their factors.
 
-Two rules are not R's, which would silently drop what was asked for. A bare power of one numeric factor, `a**2`, is its
-square I(a ** 2), where R reduces it to `a`. And the left side is ordinary arithmetic with constants, `y / 1000 ~ a`.
+Two rules differ from R's, because R would silently drop a part of the formula. A bare power of one numeric factor,
+`a**2`, is its square I(a ** 2), where R reduces it to `a`. And the left side is ordinary arithmetic with constants,
+`y / 1000 ~ a`.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class Formula:
 def parse_formula(text: str, schema: Schema) -> Formula:
     """Read a formula such as "y ~ a + log(b)" over the columns of a schema.
 
-    Raises `PlanError` for what cannot be read, a column that the schema lacks, a transform that is not allowed, a term
-    that is written twice, a response that is no single number or that is also a feature.
+    Raises `PlanError` for what cannot be read, a column that the schema lacks, a transform that is not allowed, and a
+    term that is written twice. Also for a response that is not a single number, or is also a feature.
 
     >>> schema = Schema({name: {"kind": "numeric", "low": 0, "high": 1} for name in "yab"})
     >>> [":".join(factor.name for factor in term) for term in parse_formula("y ~ a*b + a**2", schema).terms]
@@ -130,9 +131,9 @@ def _response(left: str, schema: Schema, text: str) -> Expression:
         )
     if response.column is not None and schema[response.column].kind == "categorical":
         raise PlanError(
-            f"the response {response.name!r} of {text!r} is categorical, but this method needs a number; for an outcome of two "
+            f"the response {response.name!r} of {text!r} is categorical, but this method needs a number. For an outcome of two "
             f"levels ask for a logistic regression, cf.logistic_regression; otherwise put a 0/1 column into the data "
-            f"that says whether a record has the level, declare it as cf.Integer(0, 1), and write it in place of {response.name!r}"
+            f"that says whether a record has the level, declare it as cf.Integer(0, 1), and write it instead of {response.name!r}"
         )
     tree = ast.parse(hidden(left, schema.names)[0], mode="eval").body
     if isinstance(tree, ast.BinOp) and all(_has_names(side) for side in (tree.left, tree.right)):
@@ -269,7 +270,7 @@ class _Algebra:
         whole = isinstance(exponent, Token) and re.fullmatch("[1-9][0-9]?", exponent.token)
         if not whole:
             raise PlanError(
-                f"the formula {self.text!r} has a power that is no whole number from 1 to 99; write the power of a number "
+                f"the formula {self.text!r} has a power that is not a whole number from 1 to 99; write the power of a number "
                 "inside of I(), as in I(age ** 0.5)"
             )
         assert isinstance(exponent, Token)
@@ -293,7 +294,7 @@ class _Algebra:
         factor = term[0]
         if factor.column is not None and self.schema[factor.column].kind == "categorical":
             raise PlanError(
-                f"the formula {self.text!r} has a power of the categorical column {factor.name!r}, but labels are no numbers; "
+                f"the formula {self.text!r} has a power of the categorical column {factor.name!r}, but labels are not numbers; "
                 f"write {factor.name!r} without a power"
             )
         inner = quoted(factor.column) if factor.column is not None else factor.name
@@ -329,7 +330,7 @@ class _Algebra:
         if not inner:
             raise PlanError(
                 f"{restored(code, self.names)!r} in the formula {self.text!r} is refused: C takes the name of one "
-                "categorical column and nothing else; the levels and their order, the base first, stand in the schema"
+                "categorical column and nothing else; the levels and their order, the base first, are in the schema"
             )
         name = self.names.get(inner.group(1), inner.group(1))
         if name not in self.schema:
@@ -347,7 +348,7 @@ class _Algebra:
     def _number(self, token: Token) -> PlanError:
         return PlanError(
             f"the formula {self.text!r} has {token.token} as a term or factor; a constant in a formula is written inside of I(), "
-            "as in I(2 * age) or I(age + 2); only 1 and 0 stand alone, for the intercept"
+            "as in I(2 * age) or I(age + 2). Only 1 and 0 stand alone, for the intercept"
         )
 
     def _unknown_operator(self, symbol: str, arguments: list[Any]) -> PlanError:

@@ -1,9 +1,9 @@
 """Interval arithmetic: public bounds of a formula's term from the public bounds of its columns.
 
-An operation on intervals gives the smallest interval of doubles that contains every exact result; for logarithms,
+An operation on intervals gives the smallest interval of doubles that contains every exact result. For logarithms,
 exponentials and roots one unit in the last place more at each end, because mathematical libraries do not round them
-correctly. So it also contains every result that is computed in float64. Sums, products and quotients are formed in exact
-fractions, logarithms and exponentials in 60 decimal digits: the bounds have the same bits on every machine.
+correctly. So it also contains every result that is computed in float64. Sums, products and quotients are formed in
+exact fractions, logarithms and exponentials in 60 decimal digits: the bounds have the same bits on every machine.
 
 An operation is applied where it is defined: log to the positive part of an interval, and to nothing when there is none.
 """

@@ -1,9 +1,9 @@
 """Names of columns in formulas and conditions: found as they stand, before anything is parsed.
 
-Python's parser normalizes names (NFKC), so that it takes a micro sign for a mu and a full-width letter for a plain one. Here a text is cut
-into names first, and each becomes a placeholder that no parser changes. In backticks stands any name. Without them stands what Python
-calls an identifier, with dots, followed by no bracket: the longest that there is, which is the column of exactly these characters, else the
-one column that is the same under NFKC.
+Python's parser normalizes names (NFKC), so that it takes a micro sign for a mu and a full-width letter for a plain
+one. Here a text is cut into names first, and each becomes a placeholder that no parser changes. In backticks stands
+any name. Without them a name is what Python calls an identifier, with dots, followed by no bracket. The longest one
+counts. It is the column of exactly these characters, else the one column that is the same under NFKC.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def bare(name: str) -> str:
 
 
 def column_named(text: str, columns: Collection[str]) -> str:
-    """The column that a name by itself stands for, in backticks or without; the name without them where there is none.
+    """The column that a single name stands for, in backticks or without; the name without them where there is none.
 
     >>> column_named("`Nº`", ("Nº",)), column_named("No", ("Nº",)), column_named("age", ("Nº",))
     ('Nº', 'Nº', 'age')
@@ -55,8 +55,8 @@ def column_named(text: str, columns: Collection[str]) -> str:
 
 
 def hidden(text: str, columns: Collection[str], known: Collection[str] = ()) -> tuple[str, dict[str, str]]:
-    """The text with every name replaced by a placeholder of plain letters, and what the placeholders stand for: a column, or the name as it
-    was written where there is none. known: placeholders that stand in the text already.
+    """The text with every name replaced by a placeholder of plain letters. Also what the placeholders stand for: a
+    column, or the name as it was written where there is none. `known`: placeholders that the text has already.
 
     >>> hidden("log(`odd name`) + age", ("odd name", "age"))
     ('log(quoted_0_) + quoted_1_', {'quoted_0_': 'odd name', 'quoted_1_': 'age'})

@@ -1,12 +1,12 @@
-"""The columns of a model matrix: each a product of factors, with public bounds and a grid of its own.
+"""The columns of a model matrix: each a product of factors, with public bounds and a grid.
 
 Which levels of a categorical factor get a column, so that no column of the model is a sum of others.
 
 A factor f of a term T is coded by contrasts (all levels but the first) where the span of T without f is in the model
-already, and with one indicator per level where it is not: `1 + g` has the levels but the first, `0 + g` all levels,
-`x + x:g` slopes against the first level, `x:g` one slope per level. This is R's marginality rule. Where R's form of it
-makes columns that add up to others (`1 + g:h`), a term is divided into several codings that together span the same and
-nothing twice: an analysis with noise has no use for columns that cannot be told apart.
+already. Where it is not, it is coded with one indicator per level. For example, `1 + g` has the levels but the first,
+`0 + g` all levels, `x + x:g` slopes against the first level, `x:g` one slope per level. This is R's marginality rule.
+Where R's form of it makes columns that add up to others (`1 + g:h`), a term is divided into several codings that
+together span the same and nothing twice. An analysis with noise has no use for columns that cannot be told apart.
 
 Source: N. J. Smith, patsy, "Redundancy and categorical factors" (the algorithm behind statsmodels' formulas).
 """
@@ -109,11 +109,32 @@ class Value:
 
 @dataclass(frozen=True)
 class Term:
-    """One column of a model matrix, or the response: a product of factors between public bounds on a grid of `steps`
-    points.
+    """One column of a model matrix, or the response: a product of factors.
 
-    name as in statsmodels ("age", "region[T.S]", "log(income)", "a:b"); low and high in the term's own units; binary:
-    True for 0/1 terms (indicators, their products, 0/1 columns); columns: the schema columns behind it.
+    Parameters
+    ----------
+    name : str
+        Name as in statsmodels, such as "age", "region[T.S]", "log(income)" or
+        "a:b".
+    low, high : float
+        Public bounds, in the term's own units.
+    steps : int
+        Number of grid points between the bounds.
+    binary : bool
+        True for 0/1 terms: indicators, their products, 0/1 columns.
+    columns : tuple of str
+        Schema columns that the term needs.
+    parts : tuple of Indicator or Value
+        Its factors.
+    on_missing : {"drop", "midpoint"}
+        What happens where the value is missing.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"y": cf.Numeric(0, 9), "a": cf.Integer(0, 5)})
+    >>> cf.schema.ModelMatrix.of("y ~ a", schema).terms[0].name
+    'a'
     """
 
     name: str
@@ -265,7 +286,7 @@ def _unbounded(
     return PlanError(
         f"the term {name!r} of {formula!r} has no finite bounds ({found.low:g} to {found.high:g}) with {_where(parts, schema)}; "
         f"give public ones, for instance term_bounds={{{name!r}: ({low:g}, {high:g})}}, or change the term. "
-        "Values outside will count as the nearest bound, values that are not finite as missing"
+        "Values outside will be clipped, values that are not finite as missing"
     )
 
 

@@ -1,8 +1,8 @@
 """Executors: where passes over the records run, when one machine is not enough.
 
-The default is this process and its threads (`sources.aggregation`). Elsewhere, workers read the records, add them up by the same maps, and
-send states of integers, so that sums are those of one thread to the bit, in any order. An executor is a class of six verbs
-(`remote.Executor`): here Dask and Spark.
+The default is this process and its threads (`sources.aggregation`). Elsewhere, workers read the records, add them up
+by the same maps, and send states of integers. So sums equal those of one thread to the bit, in any order. An executor
+is a class of six verbs (`remote.Executor`): here Dask and Spark.
 """
 
 from __future__ import annotations

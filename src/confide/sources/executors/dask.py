@@ -1,7 +1,8 @@
 """Passes on Dask: one task for each portion; workers read files themselves, and keep groups of whole units until the release ends.
 
-A worker that dies is replaced by others, which read again what it held; a task that ran twice has one result; whatever Dask gives up is an
-error after the charge. Rows lie in the memory of workers, and in their own spill folders where Dask puts them there.
+A worker that dies is replaced by others, which read again what it held. A task that ran twice has one result.
+Whatever Dask gives up is an error after the charge. Rows lie in the memory of workers, and in their own spill folders
+where Dask puts them there.
 """
 
 from __future__ import annotations

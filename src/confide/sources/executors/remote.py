@@ -1,7 +1,8 @@
 """A source whose records are on workers: each pass sends the work there, and states of integers come back.
 
-Exactly one document for each portion counts, whoever sends two; where one is missing, two differ, workers round differently or the records
-are not those of an earlier pass, the pass is an error with a fixed sentence, after the charge: nothing is ever added twice or left out.
+Exactly one document for each portion counts, no matter who sends two. Where one is missing, two differ, workers round
+differently or the records are not those of an earlier pass, the pass is an error with a fixed sentence, after the
+charge. Nothing is ever added twice or omitted.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ _NOTHING = Table("table without records", (), {}, 0)
 
 
 class Executor(Protocol):
-    """Where passes run. `records` is a handle of its own on what workers hold or can read; no record comes back through it."""
+    """Where passes run. `records` is a separate handle on what workers hold or can read; no record comes back through it."""
 
     name: str
 
     def takes(self, part: Part) -> bool:
-        """Whether its workers can read such a part."""
+        """Whether its workers can read a part of this kind."""
         ...
 
     def placed(self, parts: Sequence[Part]) -> Any:
@@ -74,7 +75,7 @@ class Executor(Protocol):
 class RemoteSource(WrappedSource):
     """A source for one release, whose passes run on workers. Made by `RecordSource.opened` or `bounded`, closed by it.
 
-    It belongs to the private wing: it hands records to nobody, cannot be pickled, and shows nothing.
+    It is private: it hands records to no one, cannot be pickled, and shows nothing.
     """
 
     rereadable = True
@@ -89,8 +90,9 @@ class RemoteSource(WrappedSource):
         *,
         in_clusters: bool = True,
     ) -> None:
-        """key: under which units are bounded and clusters told apart; None for the records as they are. whole: of `bounded`. in_clusters:
-        whether units are those that name a cluster, where the schema has them."""
+        """`key`: under which units are bounded and clusters told apart; None for the records as they are. `whole`: of
+        `bounded`. `in_clusters`: whether units are those that name a cluster, where the schema has them.
+        """
         super().__init__(source)
         self._executor, self._key, self._whole, self._in_clusters = executor, key, whole, in_clusters
         self._seed = secrets.randbits(64)
@@ -106,7 +108,8 @@ class RemoteSource(WrappedSource):
         raise TypeError("records do not leave the workers that read them: a source of one release is not pickled")
 
     def check_statistics(self, statistics: Sequence[Statistic]) -> None:
-        """Raise `SourceError` where a statistic is no sum of integers or no worker answers, before anything is charged.
+        """Raise `SourceError` where a statistic is not a sum of integers or no worker answers, before anything is
+        charged.
 
         The workers are asked for one pass over no records: it goes the way of all passes.
         """
@@ -127,7 +130,7 @@ class RemoteSource(WrappedSource):
             self._rows = ()
 
     def count(self) -> int:
-        """The exact number of records, of ids under a unit. For the gate alone, and there only under "substitute"."""
+        """The exact number of records, of ids under a unit. For the gate alone, and there only under substitution."""
         if self._key is None:
             self._summed((), self.schema.names[:1])
             return self._number or 0
@@ -209,7 +212,7 @@ class RemoteSource(WrappedSource):
 
 
 def _read(text: str) -> dict[str, Any] | None:
-    """What a worker sent, as far as it is looked at; None where it says that it failed, whatever it says of that."""
+    """The checked part of what a worker sent; None where it says that it failed, whatever it says of that."""
     one: dict[str, Any] = json.loads(text)
     if "failed" in one:
         return None
@@ -240,7 +243,7 @@ def merged(
         seen[one["part"]] = own
         machines.add(one["machine"])
         if len(one["states"]) != len(statistics):
-            raise SourceError("a worker sent what is no state of these statistics")
+            raise SourceError("a worker sent something that is not a state of these statistics")
         records, digest = records + one["records"], (digest + one["digest"]) % (1 << 64)
         states = [
             exact.merge(state, state_from_plain(exact.zero(), data))

@@ -1,10 +1,10 @@
 """Passes on Spark: `mapInArrow` over a DataFrame, or over a list of files that its Python workers read themselves.
 
-Units are brought together by `repartition` on the canonical id as binary and `sortWithinPartitions`; the rows of a portion must come in
-ascending order of the bytes of their ids, or the pass is an error. Rows of one id are sorted by their codes, so that a portion that is made
-again is the same one. Spark runs a failed task again, and counts one result of each; coded
-units are persisted on the executors until the release ends, and a block that is lost is made again: from other records, it is found
-(`remote.RemoteSource`) and is an error.
+Units are brought together by `repartition` on the canonical id as binary and `sortWithinPartitions`. The rows of a
+portion must come in ascending order of the bytes of their ids, or the pass is an error. Rows of one id are sorted by
+their codes, so that a portion that is made again is the same one. Spark runs a failed task again, and counts one
+result of each; coded units are persisted on the executors until the release ends, and a block that is lost is made
+again. If it is made from other records, that is found (`remote.RemoteSource`) and is an error.
 
 A Spark DataFrame as a part, and what workers do with its batches: to codes, units bounded, states to JSON.
 """
@@ -112,7 +112,7 @@ def of_portions(batches: Iterator[Any], rows: tuple[str, ...], schema: Schema) -
 
 
 def of_codes(own: tuple[str, ...], batches: Iterator[Any], rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
-    """Spark hands kept rows over in batches of its own, which cut units apart."""
+    """Spark hands kept rows over in its own batches, which divide units."""
     picks = places(own, rows)
     pieces = ([column.to_numpy() for column in batch.columns] for batch in batches)
     for block in unit_blocks(pieces, own.index(UNIT_ROW)):
@@ -120,7 +120,7 @@ def of_codes(own: tuple[str, ...], batches: Iterator[Any], rows: tuple[str, ...]
 
 
 def coded(blocks: Callable[..., Iterator[Block]], coding: Coding, batches: Iterator[Any]) -> Iterator[Any]:
-    """Canonical ids and codes as columns; rows without an id are left out."""
+    """Canonical ids and codes as columns; rows without an id are dropped."""
     for rows in _guarded(coding(blocks(batches, coding.columns))):
         yield pa.record_batch({ID: rows.ids.cast(pa.binary())} | _columns(rows.codes))
 

@@ -5,11 +5,10 @@ whose elementwise functions round differently are refused: which of them codes a
 
 States of statistics as JSON: what alone comes back from workers.
 
-A state is made of integers: arrays of them, in tuples, in the fields of dataclasses or by keys (`core.units.privacy_unit`). It is read
-into the
-shape of the statistic's own zero, so that what arrives chooses no types and no sizes of parts, and no code is unpickled on the way back. A
-state that holds anything else, such as the records that a method of order statistics or likelihoods collects, is refused before a release
-is charged.
+A state is made of integers: arrays of them, in tuples, in the fields of dataclasses or by keys
+(`core.units.privacy_unit`). It is read into the shape of the statistic's own zero, so what arrives chooses no types
+and no sizes of parts. No code is unpickled on the way back. A state that holds anything else, such as the records
+that a method of order statistics or likelihoods collects, is refused before a release is charged.
 
 Whole units on workers: rows dealt out by a hash of the canonical id, brought together, and bounded by the same rule as everywhere.
 
@@ -45,7 +44,7 @@ from confide.sources.grouping.ids import HashedGroups, Rows, joined
 from confide.sources.grouping.sampling import Keep
 from confide.sources.grouping.units import WithIds, block_starts, identified, packing, words_of
 
-_DOUBT = "a worker sent what is no state of this statistic"
+_DOUBT = "a worker sent something that is not a state of this statistic"
 
 
 def state_to_plain(state: Any) -> Any:
@@ -113,7 +112,7 @@ def _array(zero: Any, data: Any) -> Any:
 
 
 def check_states(statistics: Any, where: str) -> None:
-    """Raise `SourceError` for statistics whose states are no integers; public facts alone are looked at."""
+    """Raise `SourceError` for statistics whose states are not integers; public facts alone are looked at."""
     for statistic in statistics:
         if not _is_whole(statistic):
             raise SourceError(
@@ -170,8 +169,9 @@ def portions(parts: Sequence[Part], most: int = _TASKS) -> list[Portion]:
 
 @dataclass(frozen=True)
 class Work:
-    """States of statistics over one portion, as JSON: `work(label, portion)`. rows: all that the draw may ask for; seed: of the draw's
-    own digest of codes, which tells whether a later pass met other records."""
+    """States of statistics over one portion, as JSON: `work(label, portion)`. `rows`: all that the draw may ask for.
+    `seed`: of the draw's own digest of codes, which tells whether a later pass met other records.
+    """
 
     schema: Schema = field(repr=False)
     rows: tuple[str, ...]
@@ -264,7 +264,7 @@ class Coding:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is asked of the data."""
+        """The columns that the data must give."""
         return self._input([]).columns
 
     def __call__(self, blocks: Iterator[Block]) -> Iterator[Rows]:
@@ -328,7 +328,8 @@ def places(own: tuple[str, ...], rows: tuple[str, ...]) -> list[int]:
 def unit_blocks(pieces: Iterator[list[NDArray[Any]]], mark: int) -> Iterator[list[NDArray[Any]]]:
     """Rows of codes, unit after unit and cut anywhere by an engine, in blocks that hold every row of each unit.
 
-    mark: which of them says where units begin. Raises `SourceError` where what comes first is no unit's beginning.
+    mark: which of them says where units begin. Raises `SourceError` where what comes first is not the beginning of a
+    unit.
     """
     held: list[NDArray[Any]] = []
     for piece in pieces:

@@ -1,21 +1,24 @@
 """Records that a database gives for a query: PostgreSQL, SQLite and others through ADBC, DuckDB through its own package.
 
-All passes of one release read one snapshot: the connection is opened when the release begins, in one transaction that reads only and, in
-PostgreSQL, is of the isolation level "repeatable read" (DuckDB and SQLite have no weaker one), and it is closed when the release ends.
+All passes of one release read one snapshot. The connection is opened when the release begins, in one transaction that
+only reads. In PostgreSQL its isolation level is "repeatable read"; DuckDB and SQLite have no weaker one. It is closed
+when the release ends.
 
-An address may hold a password. It is kept in an object that shows nothing of it and is handed to the driver alone: no message, plan,
-release, ledger or `repr` has it. What a driver says is never repeated, because servers quote addresses, queries and cells; of what it says
-when a query is first looked at, before any record, the SQLSTATE code is told.
+An address may hold a password. It is kept in an object that shows nothing of it and is handed to the driver alone: no
+message, plan, release, ledger or `repr` has it. The text of a driver's error is never repeated, because servers quote
+addresses, queries and cells. When a query is first checked, before any record, the SQLSTATE code is told.
 
-The tables of a database, by name: `cf.read("survey.sqlite/answers", schema)`, `cf.read("env:CLINIC/answers", schema)`.
+Tables of a database may be given by name: `cf.read("survey.sqlite/answers", schema)`, `cf.read("env:CLINIC/answers",
+schema)`.
 
-A SQLite or DuckDB file is a place like a folder, and its tables are named behind it. Any other database, or one that asks for a
-password, has its address in a variable of the environment, `CLINIC=postgresql://...`, and is named by that variable: so a command, a
-script or a page names the records, and says nothing of where they are or who may read them.
+A SQLite or DuckDB file is a place like a folder, and its tables are named behind it. Any other database, or one that
+asks for a password, has its address in a variable of the environment, `CLINIC=postgresql://...`, and is named by that
+variable. So a command, a script or a page names the records, and says nothing of where they are or who may read them.
 
-Names and types come from the database's own catalogue; no row is read. Tables alone are listed, no views, no virtual tables and none with
-generated columns: those compute what they give, anew in each pass, and a file that others wrote would choose what is computed. DuckDB
-files are opened without access to others, however they are named. The tables of a ledger are what was charged, and no records.
+Names and types come from the database's own catalog; no row is read. Only tables are listed: no views, no virtual
+tables and none with generated columns. Those compute what they give, again in each pass, and a file that others wrote
+would choose what is computed. DuckDB files are opened without access to others, whatever their name. The tables of a
+ledger are what was charged, not records.
 """
 
 from __future__ import annotations
@@ -72,12 +75,13 @@ _STATES = {
 
 
 class Query:
-    """A query and where it is asked; made by `confide.sql`, taken by `confide.read`. It shows neither address nor query.
+    """A query and where it runs; made by `confide.sql`, taken by `confide.read`. It shows neither address nor query.
 
-    database: the engine that answers, "ADBC" where that is known only once a connection is open, if at all. connect: opens a connection.
-    text: one SELECT, of which each pass asks for the columns that it needs, or for all where the engine is not known (`SqlPart.pieces`).
-    where: equal for two queries to one database, of a file what `file_at` says. fields, table: of a table from the catalogue
-    (`databases.Database`) name, kind and note of each column, and its name in SQL; nothing is known of any other query's.
+    `database`: the engine that answers, "ADBC" where that is known only once a connection is open, if at all.
+    `connect`: opens a connection. `text`: one SELECT, of which each pass asks for the columns that it needs, or for
+    all where the engine is not known (`SqlPart.pieces`). `where`: equal for two queries to one database, of a file
+    what `file_at` says. `fields`, `table`: of a table from the catalog (`databases.Database`), the name, kind and
+    note of each column, and its name in SQL. Of any other query nothing is known.
     """
 
     def __init__(
@@ -143,20 +147,46 @@ class _OnServer:
 
 
 def sql(address: Any, query: str) -> Query:
-    """The rows of a query as records: `cf.read(cf.sql("postgresql://user@host/database", "select age, income from survey"), schema)`.
+    """Take the rows of a query as records, for `confide.read`.
 
-    address: "postgresql://...", as libpq has it (a password is better kept in ~/.pgpass or PGPASSWORD than in an address);
-    "sqlite:///file.db"; "duckdb:///file.db", or "duckdb://" for queries over files, such as "select * from 'survey/*.parquet'"; an open
-    ADBC connection (PEP 249, of the package `adbc_driver_manager`); or a function that opens one.
-    query: one SELECT, or WITH ... SELECT, which a semicolon may end. It runs once for each pass, in one snapshot for all passes of a
-    release. PostgreSQL, SQLite and DuckDB are asked for the columns that the pass needs, any other engine for all, since how it quotes
-    names is not known. It must give the same rows each time in one snapshot: no random(), no limit without an order.
+    Parameters
+    ----------
+    address : str, connection or callable
+        ``"postgresql://..."`` as libpq has it, ``"sqlite:///file.db"``,
+        ``"duckdb:///file.db"``, or ``"duckdb://"`` for queries over files, such
+        as ``"select * from 'survey/*.parquet'"``. Also an open ADBC connection
+        (PEP 249, of the package `adbc_driver_manager`), or a function that
+        opens one. Keep a password in ~/.pgpass or PGPASSWORD rather than in an
+        address.
+    query : str
+        One SELECT, or WITH ... SELECT, which a semicolon may end. It must give
+        the same rows each time in one snapshot: no random(), no limit without
+        an order.
 
-    PostgreSQL and SQLite need the extra `sql`: pip install 'confide[sql]'; DuckDB its package.
+    Returns
+    -------
+    Query
+        The query; it shows neither address nor text.
 
-    Raises `SourceError` for another kind of address, and for a driver that is not installed. The server is asked by `confide.read`, which
-    raises it for a text that is anything else than one SELECT; nothing of such a text is run.
+    Raises
+    ------
+    SourceError
+        The address is of another kind, or a driver is not installed.
+        `confide.read` asks the server and raises it for a text that is anything
+        other than one SELECT; nothing of that text is run.
 
+    Notes
+    -----
+    The query runs once for each pass, in one snapshot for all passes of a
+    release. PostgreSQL, SQLite and DuckDB are asked for the columns that the
+    pass needs. Any other engine is asked for all, because its quoting of names
+    is not known.
+
+    PostgreSQL and SQLite need the extra `sql`: pip install 'confide[sql]';
+    DuckDB needs its package.
+
+    Examples
+    --------
     >>> sql("postgresql://me:secret@localhost/survey", "select age from answers")
     confide.sql(PostgreSQL)
     """
@@ -180,7 +210,7 @@ def sql(address: Any, query: str) -> Query:
 
 
 def _by_address(address: str, text: str) -> Query | str:
-    """The query, or what is wrong with the address. It is not quoted: what is no address may still hold a password."""
+    """The query, or what is wrong with the address. It is not quoted, because a text that is not an address may still hold a password."""
     found = _SCHEME.match(address)
     if found is None:
         return (
@@ -349,10 +379,11 @@ class SqlPart(Part):
         )
 
     def _is_one(self) -> bool:
-        """Whether the engine reads the text, by itself, as one statement. It is not run.
+        """Whether the engine reads the text alone as one statement. It is not run.
 
-        What is one statement by itself, and stands in parentheses too, where `_select` puts it, is a SELECT: a text that closes them and
-        goes on is no statement by itself, and neither several statements nor one that writes stand in them.
+        A text that is one statement alone, and also within parentheses, where `_select` puts it, is a SELECT. A text
+        that closes them and goes on is not one statement alone. Neither several statements nor one that writes can be
+        within them.
         """
         text = self._query._text
         if self._engine == "DuckDB":
@@ -391,10 +422,10 @@ class SqlPart(Part):
 def _as_text(name: str) -> str:
     """A column of SQLite as text in each row, the empty one where a cell is NULL: both mean missing.
 
-    Each cell of SQLite has a type of its own, and its driver gives a column the type of its first 1,024 rows: a fraction below whole
-    numbers, or text below NULLs, ends the pass after the charge, so that one record would decide whether there is a release. A real number
-    that is whole is written as the whole number, so that an id is one id in all tables; `quote` writes others with as many digits as give
-    them back.
+    Each cell of SQLite has its own type, and its driver gives a column the type of its first 1,024 rows. A fraction
+    below whole numbers, or text below NULLs, would end the pass after the charge. Then one record would decide
+    whether there is a release. A real number that is whole is written as the whole number, so that an id is one id in
+    all tables. `quote` writes others with as many digits as give them back.
 
     >>> import sqlite3
     >>> cells = "select .5 as x union all select 7 union all select 7.0 union all select 'a' union all select x'41' union all select null"
@@ -486,7 +517,7 @@ class Database:
             return cls(name, "address", address)
         if (kind := _file_kind(Path(name))) is None:
             raise SourceError(
-                f"{name!r} is no SQLite or DuckDB file; a database on a server is named by a variable that holds its address, "
+                f"{name!r} is not a SQLite or DuckDB file; a database on a server is named by a variable that holds its address, "
                 "as in env:CLINIC/answers"
             )
         return cls(name, kind, name)

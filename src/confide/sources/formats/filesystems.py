@@ -185,7 +185,7 @@ def files_behind(address: str, filesystem: Any = None) -> FolderListing:
     """
     if filesystem is None:
         filesystem, path = guarded(
-            "no file system answers to the address (it is not shown, as it may hold a key); confide.read takes those that "
+            "no file system answers to the address (not shown, as it may hold a key); confide.read takes those that "
             "pyarrow.fs.FileSystem.from_uri knows (s3://, gs://, abfs://, hdfs://, file://), or a path with filesystem=",
             partial(_from_uri, address),
         )
@@ -223,6 +223,7 @@ def _mark(filesystem: Any, found: Any) -> RemoteMark:
 
 
 def _is_data(path: Sequence[str], endings: tuple[str, ...] = (".parquet",)) -> bool:
-    """Whether a path within a folder is that of a file with such an ending that no writer keeps to itself: those names, or their folder's,
-    begin with "_" or "."."""
+    """Whether a path within a folder is that of a file with this ending that no writer keeps to itself: those names, or
+    their folder's, begin with "_" or ".".
+    """
     return path[-1].lower().endswith(endings) and not any(part.startswith(("_", ".")) for part in path)

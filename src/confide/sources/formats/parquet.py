@@ -5,8 +5,8 @@ a row group, so that two threads need the room of two.
 
 Folders named key=value: a file's records have these values in columns of those names, as Hive, Spark, DuckDB and Arrow write them.
 
-A value is text, read by the schema's rules as the text of a CSV file is. Which values there are may tell about the records, and an id's
-folder is named by the id: so messages name the folder that was asked for, and never those within it.
+A value is text, read by the schema's rules as the text of a CSV file is. Which values there are may tell about the
+records, and an id's folder is named by the id. So messages name the folder that was given, and never those within it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ParquetPart(Part):
 
     @classmethod
     def open(cls, mark: Mark) -> ParquetPart:
-        """Raises `SourceError` when it is no Parquet file, or is packed as this pyarrow cannot unpack it."""
+        """Raises `SourceError` when it is not a Parquet file, or is packed as this pyarrow cannot unpack it."""
         return _unpacked(
             guarded(f"{mark.place} has no readable Parquet metadata; is it a Parquet file?", partial(cls._open, mark))
         )
@@ -90,7 +90,7 @@ class ParquetPart(Part):
 
 
 def _unpacked(part: ParquetPart) -> ParquetPart:
-    """The part, once its metadata name no codec that is not here: which there are hangs on how pyarrow was built."""
+    """The part, once its metadata name no codec that is not here: which there are depends on how pyarrow was built."""
     groups = map(part.metadata.row_group, range(part.metadata.num_row_groups))
     named = {group.column(at).compression for group in groups for at in range(group.num_columns)}
     lacking = sorted(codec for codec in named if not _is_here(codec))
@@ -134,8 +134,9 @@ def _keys_of(folders: Sequence[str]) -> dict[str, str | None]:
 
 @dataclass(frozen=True)
 class FolderPart(Part):
-    """A file in folders within the one that was asked for, with the columns that their names give; a column of the file itself goes before
-    one of the same name."""
+    """A file in folders within the one that was asked for, with the columns that their names give. A column of the file
+    itself goes before one of the same name.
+    """
 
     part: Part = field(repr=False)
     keys: Mapping[str, str | None] = field(repr=False)

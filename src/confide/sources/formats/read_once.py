@@ -1,10 +1,13 @@
-"""Each record once: what would count twice at the price of once is refused before any charge, from public facts alone.
+"""Each record once: a record that would count twice and be charged once is refused before any charge, from public facts
+alone.
 
-The same records may be given twice: files are compared as the file system tells them apart (links lead to one file), queries by address and
-text, functions by what they are made of, and what a function gives as an object in memory. A folder may be what only another program can
-read: a table format (Delta Lake, Iceberg, Hudi) keeps the files of former versions beside those of the current one, and says in a log which
-are which. Read as a folder, its records count twice, and those that were erased come back. And folders within a folder hold other parts of
-the records where they are named key=value; under other names they may hold copies. Names within a folder may be ids and are in no message.
+The same records may be given twice. Files are compared as the file system tells them apart (links lead to one file),
+queries by address and text, functions by what they are made of, and the result of a function as an object in memory.
+A folder may be what only another program can read. A table format (Delta Lake, Iceberg, Hudi) keeps the files of
+former versions beside those of the current one, and says in a log which are which. Read as a folder, its records
+count twice, and those that were erased come back. And folders within a folder hold other parts of the records where
+they are named key=value; under other names they may hold copies. Names within a folder may be ids and are in no
+message.
 
 Copies under other names are other records to all of this.
 """
@@ -49,7 +52,7 @@ class SeenOrigins:
         if self._places[origin] == place:
             names = f"{place} and another one there (not named here, as an id may name it; links: find FOLDER -type l -o -links +1)"
         raise SourceError(
-            f"the same records are there twice: {names}. Each of them would count twice at the price of once. Give each file, table and "
+            f"the same records are there twice: {names}. Each of them would count twice and be charged once. Give each file, table and "
             "function once; a link is the file that it leads to, and a folder stands for the files in it"
         )
 
@@ -196,7 +199,7 @@ def check_depth(listing: FolderListing, folder: str) -> None:
         where = ", ".join(map(str, sorted(depths)))
         raise SourceError(
             f"{folder} has Parquet files in folders within it that are not named key=value (counted down from it: {where}; not named here, "
-            "as an id may name one): they may hold copies of the same records. Give the folders that are meant one by one; or, if each "
+            "as an id may name one). They may hold copies of the same records. Give each of the folders; or, if each "
             "record is in one file, write in Python cf.read(path, schema, recursive=True)"
         )
 

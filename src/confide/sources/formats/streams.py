@@ -1,13 +1,15 @@
-"""Records that come as a stream of Arrow batches: queries and functions that give them anew for each pass, and readers that give them once.
+"""Records that come as a stream of Arrow batches: queries and functions that give them again for each pass, readers that give
+them once.
 
 What can be asked again is asked again: a DuckDB relation, a polars LazyFrame, a function that returns any of what `confide.read` takes.
 What can be read once is read to its end when it is opened and kept, as Arrow, for the passes that follow (`streams.Spooled`).
 
 A stream that can be read once, kept for the passes that follow: in memory up to a limit, else in a temporary file without a name.
 
-It is read to its end when the source is opened, because a plan may ask for several passes, and its number of records may be asked for
-first. Only the columns that the schema knows are kept. How much that is tells the number of records: `confide.read` says it on standard
-error, to whoever holds the records and calls it, and nothing that is planned, released or raised has it.
+It is read to its end when the source is opened, because a plan may ask for several passes, and its number of records
+may be asked for first. Only the columns that the schema knows are kept. How much that is tells the number of records.
+`confide.read` says it on standard error, to anyone who holds the records and calls it, and nothing that is planned,
+released or raised has it.
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ class Stream(Part):
 
 @dataclass(frozen=True)
 class _Query(Part):
-    """A query that runs anew for each pass, for the columns that are asked for. asked: what is run."""
+    """A query that runs again for each pass, for the columns that are asked for. asked: what is run."""
 
     asked: Any = field(repr=False)
     names: tuple[str, ...]
@@ -99,7 +101,7 @@ class _Query(Part):
 
 
 class Relation(_Query):
-    """A DuckDB relation; a release looks at its columns anew before it is charged."""
+    """A DuckDB relation; a release looks at its columns again before it is charged."""
 
     type = "DuckDB relation"
 
@@ -115,7 +117,7 @@ class Relation(_Query):
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        said = f"{self.place} is no longer answered: a table, a file or its connection is gone"
+        said = f"{self.place} does not work any more: a table, a file or its connection is gone"
         _check_same(self, guarded(said, partial(self.open, self.asked)))
         yield
 
@@ -176,7 +178,7 @@ class Lazy(_Query):
 
 
 def _scanned(frame: Any) -> list[str]:
-    """The files that a LazyFrame scans, as far as its plan says."""
+    """The files that a LazyFrame scans, if its plan names them."""
     found: list[str] = []
     with suppress(Exception):  # of a polars that shows its plans otherwise
         plan = frame._ldf.visit()
@@ -203,7 +205,7 @@ def given_by(function: Callable[[], Any]) -> Any:
 
 
 class Factory(Part):
-    """A function without arguments that gives the records anew each time: a table, a query, a reader.
+    """A function without arguments that gives the records again each time: a table, a query, a reader.
 
     opened: makes a part of what it gives. data: what it gave first, which says what columns there are; they may not change.
     """
@@ -241,7 +243,7 @@ class Factory(Part):
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Before a release is charged it is called once more; what it gives then is looked at, and let go: each pass calls it anew."""
+        """Before a release is charged it is called once more; what it gives then is looked at, and let go: each pass calls it again."""
         self._part().close()
         yield
 
@@ -267,7 +269,7 @@ class Factory(Part):
 
 
 def _check_same(part: _Query | Factory, now: Part) -> None:
-    """Raises `SourceError` where what is asked again has other columns."""
+    """Raises `SourceError` where the repeated query has other columns."""
     if now.names != part.names or any(now.kind(name) != kind for name, kind in part.kinds.items()):
         raise SourceError(
             f"{part.place} has other columns than when it was opened; open it again with confide.read(...)"
@@ -354,11 +356,11 @@ class Spooled(Part):
         return start, data.size
 
     def tell(self) -> None:
-        """Say on standard error how much is kept, to whoever holds the records."""
+        """Say on standard error how much is kept, to anyone who holds the records."""
         where = "in memory" if self._file is None else "in memory and in a temporary file without a name"
         sys.stderr.write(
             f"confide.read: an Arrow record batch reader can be read once, so that the {len(self._kept)} columns that the schema knows are "
-            f"kept {where}: {self._bytes / 1e6:.1f} MB. This tells how many records there are; it is for whoever holds them.\n"
+            f"kept {where}: {self._bytes / 1e6:.1f} MB. This tells how many records there are; it is for those who hold them.\n"
         )
 
     def kind(self, name: str) -> Any:

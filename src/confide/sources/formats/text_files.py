@@ -7,11 +7,11 @@ on what one record changes would hold. Here the newline byte alone ends a record
 that line alone:
 
 - a line is cut at every delimiter; one carriage return before the newline is dropped;
-- a line with a quote character is read by the rules of RFC 4180, by itself;
-- a line with too few or too many fields, with a quote that does not close, with a carriage return inside, or of more
-  than `LONGEST` bytes is a record whose cells are all missing;
+- a line with a quote character is read separately, by the rules of RFC 4180;
+- a line is a record whose cells are all missing if it has too few or too many fields, a quote that does not close,
+  a carriage return inside, or more than `LONGEST` bytes;
 - bytes that are not UTF-8 become U+FFFD, in their own line;
-- an empty line is no record.
+- an empty line is not a record.
 """
 
 from __future__ import annotations
@@ -133,10 +133,10 @@ class _Lines:
 
     @cached_property
     def irregular(self) -> Mask:
-        """Lines with a quote anywhere but just inside a field's ends: those are read one by one.
+        """Lines with a quote anywhere but just inside a field's ends: those are read individually.
 
         In the others quotes open and close in turn, each opening one behind a delimiter (or first), each closing one
-        before a delimiter (or last): there the fields are what stands between the quotes.
+        before a delimiter (or last). There the fields are the text between the quotes.
         """
         irregular: Mask = np.diff(self.quotes_before, append=len(self.quotes)) % 2 == 1
         if self.quotes.size:

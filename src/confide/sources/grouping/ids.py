@@ -1,10 +1,11 @@
 """Canonical ids: which cells of an id column name the same unit.
 
-The canonical id is bytes, and a function of one cell and its declared type alone, never of other cells, files or batches: whole numbers
-are decimal text, dates ISO text, text and binary their bytes, neither trimmed nor folded; text of the form -?(0|[1-9][0-9]*)(.0+)? is
-that whole number, and -0 is 0. So 7, 7.0 and "7" are one unit in any mix of files. A null, an empty text, text that stands for a missing
-value in files without types (NA, N/A, NaN, nan, null, NULL, None, <NA>), a fractional, infinite or boolean cell and a float of 2^53 or
-more, which no longer tells neighbouring integers apart, are no id. In columns of Python objects whole Decimals are whole numbers and UUIDs
+The canonical id is bytes, and a function of one cell and its declared type alone, never of other cells, files or
+batches. Whole numbers are decimal text, dates ISO text, text and binary their bytes, neither trimmed nor folded. Text
+of the form `-?(0|[1-9][0-9]*)(.0+)?` is that whole number, and -0 is 0. So 7, 7.0 and "7" are one unit in any mix of
+files. These are not ids: a null, an empty text, and text that means a missing value in files without types (NA, N/A,
+NaN, nan, null, NULL, None, <NA>). Nor are a fractional, infinite or boolean cell and a float of 2^53 or more, which
+no longer tells neighboring integers apart. In columns of Python objects whole Decimals are whole numbers and UUIDs
 their text.
 
 Nothing here raises on a value, and no id leaves this room.
@@ -15,20 +16,22 @@ Which rows of a unit count, where it has more than the rule allows: those of the
 
     seed = BLAKE2b-64(canonical id, key);  h = seed;  for each word: h = mix((h + G) ^ (word M1));  priority = mix((h + G) ^ (j M2))
 
-in unsigned 64-bit arithmetic; mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014). The words of a row are its codes in all
-schema columns, in the schema's order, and then, for each numeric column, whether the value lay outside its bounds; j = 0, 1, ... numbers
-the rows of the unit that are equal in all words, so that no statistic can see which of them is called j. So which rows are kept is a
-function of the unit's own rows as a multiset and of the key: the same in any order of the records, any batches, files or types of the id,
-and no other unit's rows move it. Ties go by words, then j.
+in unsigned 64-bit arithmetic; mix is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). The words of a row are
+its codes in all schema columns, in the schema's order, and then, for each numeric column, whether the value lay
+outside its bounds. The rows of the unit that are equal in all words are numbered by j = 0, 1, ..., so that no
+statistic can see which of them is called j. So which rows are kept is a function of the unit's own rows as a multiset
+and of the key. It is the same in any order of the records, any batches, files or types of the id. No other unit's
+rows change it. Ties go by words, then j.
 
 Which cluster records are in: numbers for the ids of clusters, and one cluster for each unit.
 
-A unit is in one cluster: of those that its rows name, the one whose id has the smallest hash under the key; its other rows are dropped,
-before its rows are bounded. So the cluster follows from the unit's own rows and the key. Numbers mean nothing outside the pass and are in
-nothing that is released; ids are dropped when the pass ends, and a record without one is dropped. A unit of such records alone has no row
-that counts, and is still one of the units whose number may be public. In one process numbers are given in the order in which ids are met
-(`Groups`). Workers have nobody to ask which numbers are taken: there they are 53 bits of the ids' hashes
-(`HashedGroups`), and two of C clusters are taken for one with a chance of C^2/2^54, which no guarantee minds.
+A unit is in one cluster: of those that its rows name, the one whose id has the smallest hash under the key. Its other
+rows are dropped, before its rows are bounded. So the cluster follows from the unit's own rows and the key. Numbers
+mean nothing outside the pass and are in nothing that is released; ids are dropped when the pass ends, and a record
+without one is dropped. A unit of such records alone has no row that counts, and is still one of the units whose
+number may be public. In one process numbers are given in the order in which ids are met (`Groups`). Workers cannot
+ask which numbers are taken. There they are 53 bits of the ids' hashes (`HashedGroups`), and two of C clusters are
+confused with a chance of C^2/2^54, which affects no guarantee.
 """
 
 from __future__ import annotations
@@ -148,7 +151,7 @@ class Files:
         return [str(at) for at in range(1 + len(rows.codes))]
 
     def read(self, part: int) -> Iterator[Rows]:
-        """The records of a file, in portions; it takes no more afterwards."""
+        """The records of a file, in portions; it takes no more afterward."""
         self._writers[part].close()
         self._files[part].seek(0)
         for batch in pa.ipc.open_stream(pa.PythonFile(self._files[part], mode="r")):

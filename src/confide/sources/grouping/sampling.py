@@ -4,9 +4,10 @@ What a rule makes of rows lies unit after unit, with the row of codes `UNIT_ROW`
 
 Which rows count where a unit counts once in each level of a column: in each year, month, region.
 
-Of the levels that a unit's rows name, the `groups` with the smallest hashes of (id, level) under the key count, a missing level last, and
-in each of these one row, that of the smallest priority (`priorities`). Both follow from the unit's own rows as a multiset and the key, so
-that nobody else's rows move when a unit leaves. So a unit has at most `groups` rows, no two of one level.
+Of the levels that a unit's rows name, the `groups` with the smallest hashes of (id, level) under the key count, a
+missing level last. In each of these one row counts, that of the smallest priority (`priorities`). Both follow from
+the unit's own rows as a multiset and the key, so that nobody else's rows move when a unit leaves. So a unit has at
+most `groups` rows, no two of one level.
 """
 
 from __future__ import annotations
@@ -123,8 +124,9 @@ def rule_of_rows(key: bytes, rows: int, whole: bool) -> Keep:
 class Keep:
     """At most `most` rows of each unit, those of the smallest priorities under a key.
 
-    first: where rows are weighed, how many a statistic of kept rows reads: rows of units of more lie in the order of their priorities.
-    groups: the clusters, of which each unit is in one. levels: where a unit counts once in each level of a column.
+    `first`: where rows are weighed, how many a statistic of kept rows reads: rows of units of more lie in the order
+    of their priorities. `groups`: the clusters, of which each unit is in one. `levels`: where a unit counts once in
+    each level of a column.
     """
 
     key: bytes = field(repr=False)
@@ -162,7 +164,7 @@ class Keep:
         return [row[order] for row in rows.codes], _marked(sizes[own], own)
 
     def words(self, rows: Rows) -> list[NDArray[Any]]:
-        """The codes that tell rows apart: all but the number of the cluster, which hangs on what was met before."""
+        """The codes that tell rows apart: all but the number of the cluster, which depends on the rows before."""
         return rows.codes if self.groups is None else rows.codes[:-1]
 
     def cut(self, rows: Rows) -> tuple[Rows, NDArray[np.uint64]]:

@@ -1,18 +1,19 @@
 """Records of an enforced unit: one pass that brings the rows of each id together and bounds what one unit contributes.
 
-After it a spool holds coded blocks of whole units (`code_cache.Blocks`), which every later pass, the gate's count and the histogram of
-contributions read: one look at the records for one draw. Under "keep" at most `rows` rows of a unit are there, those of the smallest
-priorities (`keep`); a row without an id is nowhere. Units are told apart by their canonical ids, never by a hash of them
-(`ids`). Ids are dropped when the pass ends.
+After it a spool holds coded blocks of whole units (`code_cache.Blocks`), which every later pass, the gate's count and
+the histogram of contributions read. So records are read once for one draw. Under "keep" at most `rows` rows of a unit
+are there, those of the smallest priorities (`keep`); a row without an id is nowhere. Units are told apart by their
+canonical ids, never by a hash of them (`ids`). Ids are dropped when the pass ends.
 
 Rows of one unit brought together: coded with their ids, held in memory or dealt out to files.
 
-Rows are gathered in memory up to a public number of cells and of megabytes, else in 64 files without names (as in `kept`), by a hash of
-the id, and each file is finished by itself. A file too large for that is dealt out once more by another hash of the id. What is too large
-then is one unit's, or few units', and is dealt out by a hash of the rows' codes, so that equal rows are together and each part can be cut
-to the 65,536 rows of smallest priority that any unit may have.
-Their sizes show to whoever can watch this machine's disk or memory meanwhile what the source's own size shows, and how unevenly ids have
-rows; nothing that is published follows from it. A full disk is an error with a fixed sentence: there is no release without the bound.
+Rows are gathered in memory up to a public number of cells and of megabytes, else in 64 files without names (as in
+`kept`), by a hash of the id. Each file is finished separately. A file too large for that is dealt out once more by
+another hash of the id. What is too large then is one unit's, or few units', and is dealt out by a hash of the rows'
+codes. So equal rows are together, and each part can be truncated to the 65,536 rows of smallest priority that any
+unit may have. Their sizes show to anyone who can watch this machine's disk or memory meanwhile what the source's own
+size shows, and how unevenly ids have rows. Nothing that is published follows from it. A full disk is an error with a
+fixed sentence: there is no release without the bound.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def packing(rows: tuple[str, ...], schema: Schema) -> Packing:
 class WithIds(Input):
     """Records as they are in tables and files, coded with their ids and clusters. took: is handed the ids and codes of each block, to copy.
 
-    column: of the ids, None where each record is a unit of its own; groups: numbers clusters.
+    column: of the ids, None where each record is a unit; groups: numbers clusters.
     """
 
     parts: Sequence[Part]
@@ -136,7 +137,7 @@ class Gathered:
                 self._deal()
 
     def _deal(self) -> None:
-        """What is held into the files; where they cannot be written, that is said when the pass ends, without its place."""
+        """What is held into the files; where they cannot be written, an error is raised when the pass ends, without its place."""
         rows, self._held, self._rows, self._bytes = joined(self._held), [], 0, 0
         if self._files is None:
             self._files = Files(self._folder)
@@ -206,7 +207,7 @@ def words_of(schema: Schema) -> tuple[str, ...]:
 class UnitSource(WrappedSource):
     """A source for one draw whose units are bounded. Made by `RecordSource.bounded`, closed by it.
 
-    It belongs to the private wing, as the source behind it does: it hands records to nobody, cannot be pickled, and shows nothing.
+    It is private, like the source behind it. It hands records to no one, cannot be pickled, and shows nothing.
     """
 
     def __init__(self, source: RecordSource, unit: Unit | None, key: bytes, whole: bool = False) -> None:
@@ -229,7 +230,7 @@ class UnitSource(WrappedSource):
         raise TypeError("records do not leave the process that reads them: a source of one draw is not pickled")
 
     def count(self) -> int:
-        """The exact number of ids. For the gate alone, and there only under "substitute", where it is public."""
+        """The exact number of ids. For the gate alone, and there only under substitution, where it is public."""
         self._spool()
         return self._units
 

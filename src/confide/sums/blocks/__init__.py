@@ -1,1 +1,1 @@
-"""Code that runs on blocks of records, in a process of its own."""
+"""Code that runs on blocks of records, in a separate process."""

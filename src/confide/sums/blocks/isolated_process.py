@@ -1,34 +1,36 @@
 """Other people's code on blocks of records: one process for each block, of which nothing comes back but an array of public shape.
 
-One record is in one block. For a private choice among what the blocks give (medians, votes) it must move one block's answer and no
-other's, whatever the code does, and neither an exception nor the time taken may tell of it. So
+One record is in one block. For a DP choice among what the blocks give (medians, votes) it must move one block's answer and no
+other's, whatever the code does. Neither an exception nor the time taken may tell of it. So
 
-- a block is worked on in a process of its own, forked from a small server that was forked after all imports and before the records were
-  read from their file: it holds the code, its own block and no other. Records that the caller has in memory already, a data frame, are
-  there as well, and code must not reach for them. Standard input, output and error and every other file that was open lead nowhere;
-- blocks run in waves of `jobs`, each wave at its place in a timetable that is fixed beforehand. At the end of its wave a block is killed
-  with all that it started, and the next wave does not begin before its time, so that the run takes `seconds` in every case, to the
-  processor's pace, where a tenth of a block's time is enough to end it: give each a tenth of a second or more. No more blocks run side
-  by side than there are processors, and on Linux each has its own, with all that it starts: a block that hangs, or starts a hundred
-  others, takes no time from another one;
-- on Linux the caller is not told what processor time and memory the blocks took (`getrusage`, the shell's `time`). Who keeps the system's
-  own accounts, of a control group or a batch job, sees it;
-- a block has a temporary folder of its own (TMPDIR, and where `tempfile` and joblib write), and what it makes is readable by its owner
-  alone. The folders are removed when the run is over, by a process that nobody waits for: how much is in them must take no time;
+- a block is worked on in a separate process, forked from a small server. That server was forked after all imports and before the
+  records were read from their file: it holds the code, its own block and no other. Records that the caller has in memory already, a
+  data frame, are there as well, and code must not reach for them. Standard input, output and error and every other file that was open
+  lead nowhere;
+- blocks run in waves of `jobs`, each wave at its place in a timetable that is fixed beforehand. At the end of its wave a block is
+  killed with all that it started, and the next wave does not begin before its time. So the run takes `seconds` in every case, to the
+  processor's pace, where a tenth of a block's time is enough to end it. Give each block a tenth of a second or more. No more blocks run
+  side by side than there are processors, and on Linux each has its own, with all that it starts. A block that hangs, or starts a
+  hundred others, takes no time from another one;
+- on Linux the caller is not told what processor time and memory the blocks took (`getrusage`, the shell's `time`). Anyone who keeps the
+  system's own accounts, of a control group or a batch job, sees it;
+- a block has its own temporary folder (TMPDIR, and where `tempfile` and joblib write), and what it makes is readable by its owner
+  alone. The folders are removed when the run is over, by a process that no one waits for: how much is in them must take no time;
 - each of a block's processes may map `memory` MB beyond what the server had. Where the machine itself runs out, a block is ended before
   the caller; it may be another one, so that there must be `jobs` times as much;
 - a block that raises, is killed, or leaves anything but finite numbers of the shape asked for counts as the public `fallback`; numbers
-  are cut to [low, high].
+  are clipped to [low, high].
 
-It holds code with faults, not code that attacks: all blocks run as the same user, so that one that looks for another's files, writes some
-elsewhere or opens connections can still carry records away, and who runs it as the administrator can do anything. Code that keeps what it
-found under a fixed name, a cache for the next call, does the same without meaning to: one block's numbers become another's. Code that
-nobody has read belongs into a container without a network.
+It holds code with faults, not code that attacks. All blocks run as the same user, so that one that looks for another's files,
+writes some elsewhere or opens connections can still carry records away. One that is run by the administrator can do anything. Code that
+keeps what it found under a fixed name, a cache for the next call, does the same without meaning to: one block's numbers become
+another's. Code that has not been read belongs in a container without a network.
 
-On simulated records code on blocks needs no processes. Within `in_place`, of the audit and of tests, it runs in the caller's process and
-without a clock: the numbers are those of the processes on a machine of any pace, but no block is kept apart, and how long it takes can be
-seen. Within `fallbacks_only`, of the gate's rehearsal, it does not run at all, and each block says its fallback: the plan has tried the
-code by itself (`record_block.BlockWork.rehearse`). A switch holds for the thread that sets it; a release in another one has its processes.
+On simulated records code on blocks needs no processes. Within `in_place`, of the audit and of tests, it runs in the caller's process
+and without a clock. The numbers equal those from processes on a machine of any pace, but no block is kept apart, and how long it takes
+can be seen. Within `fallbacks_only`, of the gate's rehearsal, it does not run at all, and each block says its fallback: the plan has
+tried the code separately (`record_block.BlockWork.rehearse`). A switch holds for the thread that sets it; a release in another one has
+its processes.
 """
 
 from __future__ import annotations
@@ -85,7 +87,7 @@ _SAID = 4_000  # bytes of an error's message, less than a pipe holds
 
 @dataclass(frozen=True)
 class Answers:
-    """What a block may say: finite numbers of `shape`, cut to [low, high]; `fallback` in place of anything else. All public.
+    """What a block may say: finite numbers of `shape`, clipped to [low, high]; `fallback` instead of anything else. All public.
 
     low, high, fallback: a number, or an array that fits the shape.
     """
@@ -152,7 +154,7 @@ class Room:
 
 
 def tried(work: Callable[[], Any], room: Room) -> str:
-    """How a piece of work on test data ends, in a process of its own with a block's memory and all of the room's seconds.
+    """How a piece of work on test data ends, in a separate process with a block's memory and all of the room's seconds.
 
     Empty where it ends well; else words such as "raises KeyError: 'theta'". What hangs, crashes or wants more memory than it may have
     does so there and not in the caller. The words say what the work says: hand it public data alone.
@@ -225,7 +227,7 @@ class Isolated:
             sleep(0.001)
 
     def run(self, tables: Sequence[Array], key: bytes) -> Array:
-        """One answer for each table, (blocks, *shape); it takes the room's seconds. key: what the blocks' generators hang on."""
+        """One answer for each table, (blocks, *shape); it takes the room's seconds. key: what the blocks' generators depend on."""
         waves, each = self._room.waves(len(tables)), self._room.each(len(tables))
         start, found = monotonic(), []
         for wave in range(waves):
@@ -255,7 +257,7 @@ class Isolated:
         return left
 
     def _answer(self, file: int) -> Array:
-        """What a block left; whoever could write to it is dead."""
+        """What a block left; every process that could write to it has ended."""
         size = 1 + 8 * prod(self._answers.shape)
         os.lseek(file, 0, os.SEEK_SET)
         with os.fdopen(file, "rb") as left:
@@ -355,7 +357,7 @@ def silenced() -> Iterator[None]:
 
 
 def _own(key: bytes, place: int) -> bytes:
-    """The 16 bytes that a block's generator hangs on."""
+    """The 16 bytes that a block's generator depends on."""
     return hashlib.sha256(key + place.to_bytes(8, "little")).digest()[:16]
 
 
@@ -435,8 +437,8 @@ def _serve(line: socket.socket, work: Work, answers: Answers, room: Room) -> NoR
 def _nowhere_but(kept: int) -> None:
     """Standard input, output and error, and all files that are open but one, lead nowhere.
 
-    They are not closed: libraries that hold a pipe of their own and close it where a process is forked (Arrow, once it has read a CSV
-    file) end a process in which it is gone, and so every block.
+    They are not closed. Some libraries hold their own pipe and close it where a process is forked (Arrow, once it has read a CSV file).
+    They end a process in which it is gone, and so every block.
     """
     nowhere = os.open(os.devnull, os.O_RDWR)
     listed = next((folder for folder in map(Path, ("/proc/self/fd", "/dev/fd")) if folder.is_dir()), None)

@@ -1,28 +1,29 @@
-"""The coded records themselves, for computations that are no sum: likelihoods, order statistics, distances.
+"""The coded records themselves, for computations that are not a sum: likelihoods, order statistics, distances.
 
-What comes of it is private and never drawn. The rows stand in an order that depends on their content alone, so that sums of doubles over
-them, and everything that follows, are the same for any order, batch and thread of the source.
+What comes of it is private and never drawn. The rows are in an order that depends on their content alone. So sums of doubles over them,
+and everything that follows, are the same for any order, batch and thread of the source.
 
-Disjoint blocks of records for computations that are no sums: any estimator, any classifier, each on a block of its own.
+Disjoint blocks of records for computations that are not sums: any estimator, any classifier, each on its own block.
 
-How a record finds its block. Under substitute by its position after a permutation, (n div k) or one more records a block: the order that
-is permuted is that of the records' contents, and a permutation drawn evenly without looking at them makes all orders of a multiset
-equally likely, whatever order it began with. So the orders of two neighbours can be drawn together such that they differ at one position,
-and what protects against one record of one block protects against one record, by joint convexity. Under add-remove by a keyed hash of its
-content: for any key, one record more in the data is one record more in exactly one block (`keyed_hashes`). A hash would not do under
-substitute, where two blocks would change, nor positions under add-remove, where all would.
+How a record finds its block. Under substitution by its position after a permutation, (n div k) or one more records a block. The order
+that is permuted is that of the records' contents, and a permutation drawn evenly without looking at them makes all orders of a multiset
+equally likely, whatever order it began with. So the orders of two neighbors can be drawn together such that they differ at one
+position. What protects against one record of one block then protects against one record, by joint convexity. Under add-remove by a
+keyed hash of its content: for any key, one record more in the data is one record more in exactly one block (`keyed_hashes`). A hash
+would not do under substitution, where two blocks would change, nor positions under add-remove, where all would.
 
 The permutation is sorted 128-bit words of SHAKE-256 under the key; two of n words are alike with a chance below n^2/2^129.
 
-On records code that raises, hangs, crashes, is late or says what is no number counts as the public fallback, and nobody is told. So a plan
-tries the work on test data, of which all can be told in full (`BlockWork.rehearse`): in a process of its own first, as what hangs, crashes
-or takes all memory does so there, and then here, so that what it imports is loaded before blocks are forked; here its time is taken.
+On records, code that raises, hangs, crashes, is late or gives what is not a number counts as the public fallback, and no one is told.
+So a plan tries the work on test data, of which all can be told in full (`BlockWork.rehearse`). It does so in a separate process first,
+as what hangs, crashes or takes all memory does so there. Then it does so here, so that what it imports is loaded before blocks are
+forked; here its time is taken.
 
 Code that a caller hands over, in a file: its name, and what may come of a name.
 
-A file runs nothing. A name in it is compared with those of the classes that are handed in here, and is looked up nowhere else; an object
-of one of them is made from the fields that the file holds. All other code (samplers, teachers, bounds with functions in them) is handed
-over again by who has it.
+A file runs nothing. A name in it is compared with those of the classes that are handed in here, and is looked up nowhere else. An
+object of one of them is made from the fields that the file holds. All other code (samplers, teachers, bounds with functions in them) is
+handed over again by the caller who has it.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ class Collected(Statistic):
 def _order(rows: NDArray[np.float64]) -> NDArray[np.int64]:
     """Positions in the order of a mix of each row's numbers; rows that share a mix, in the order of the numbers.
 
-    Which of two rows stands first hangs on these two alone: one record more leaves all others in the order that they had, so that no block
-    but its own is another one to code that looks at the order of its rows.
+    Which of two rows comes first depends on these two alone, so that one record more leaves all others in the order that they had. No
+    block but its own is then another one to code that looks at the order of its rows.
     """
     key = _mixed(rows)
     order = np.argsort(key)
@@ -118,7 +119,7 @@ def _mixed(rows: NDArray[np.float64]) -> NDArray[Any]:
 
 
 def _told_apart(rows: NDArray[np.float64], key: NDArray[Any], order: NDArray[np.int64]) -> bool:
-    """Whether neighbours in the order that share a key are equal rows, whose order does not matter."""
+    """Whether neighbors in the order that share a key are equal rows, whose order does not matter."""
     same = key[order[1:]] == key[order[:-1]]
     return not bool((rows[:, order[1:][same]] != rows[:, order[:-1][same]]).any())
 
@@ -161,7 +162,7 @@ class BlockWork:
     ) -> str:
         """What the plan says of the time that blocks take; `PlanError` where the work ends badly on test data of a block's size.
 
-        test_data: so many records of it -> their table (records, columns); n: of all records, where it is known. In words: who and
+        test_data: so many records of it -> their table (records, columns); n: of all records, where it is known. Texts: who and
         blocks, what the work and its blocks are called; given: what the table is; must: what the work has to give.
 
         Within `in_place` no process is started and time is not looked at.
@@ -170,7 +171,7 @@ class BlockWork:
         room, here, apart, k = self.room, self.room.here, block_runner() is not InProcess, self.blocks
         if apart and here.each(k) < _LEAST_SECONDS:
             raise PlanError(
-                f"seconds={room.seconds:g} leave each of {k} {blocks} {here.each(k):.2g} s, and to start and end its process takes up to "
+                f"seconds={room.seconds:g} leave each of {k} {blocks} {here.each(k):.2g} s. To start and end its process takes up to "
                 f"{_LEAST_SECONDS:g} s: write seconds={ceil(2 * _LEAST_SECONDS * here.waves(k))}, fewer {blocks}, or more jobs on as many "
                 f"processors (here {here.jobs})"
             )
@@ -179,7 +180,7 @@ class BlockWork:
             wanted = must or f"it must give finite numbers of the shape {self.answers.shape}"
             raise PlanError(
                 f"{who} {ends}, on test data of {size} records{given} (public, from the schema alone; seconds={room.seconds:g}, "
-                f"memory={room.memory} MB); on your records nobody would be told, and the block would count as failed: {wanted}"
+                f"memory={room.memory} MB). On your records no one would be told, and the block would count as failed: {wanted}"
             )
         if apart and took > here.running(k):
             raise PlanError(
@@ -197,10 +198,10 @@ class BlockWork:
     ) -> Array:
         """What the work says of each block, (blocks, *answers.shape); one record moves one of them.
 
-        record: how records become tables; key: 32 bytes, drawn anew for each release and kept; by: one of `BY`, that of the relation;
+        record: how records become tables; key: 32 bytes, drawn again for each release and kept; by: one of `BY`, that of the relation.
+
         progress: is told (waves done, waves). It takes `room.seconds` beyond the reading. `isolated_process` says how a block is worked
-        on, and
-        what becomes of one that fails.
+        on, and what becomes of one that fails.
         """
         with block_runner()(self.work, self.answers, self.room, progress) as workers:
             (rows,) = source.aggregate(Collected(record))
@@ -252,11 +253,11 @@ def divided(rows: Array, k: int, key: bytes, by: str) -> list[Array]:
 
 
 def keyed_hashes(rows: Array, key: bytes) -> NDArray[np.uint64]:
-    """A hash of each row and of how many rows like it stand before it; rows: (columns, n) in canonical order.
+    """A hash of each row and of how many rows like it come before it; rows: (columns, n) in canonical order.
 
-    The c-th copy of a record r has the hash h(r, c). For any fixed h one record more in the data is one more hash, and all others stay what
-    they were: if r is there c times, only the (c + 1)-th copy is new. Without the copy's number all copies would share a hash, which is as
-    private, and makes poor parts of records of few kinds. The mixing is elementwise and protects nothing.
+    The c-th copy of a record r has the hash h(r, c). For any fixed h one record more in the data is one more hash, and all others stay
+    what they were: if r is there c times, only the (c + 1)-th copy is new. Without the copy's number all copies would share a hash.
+    That is as private, and makes poor parts of records of few kinds. The mixing is elementwise and protects nothing.
     """
     n = rows.shape[1]
     first = np.ones(n, dtype=bool)
@@ -271,7 +272,7 @@ def keyed_hashes(rows: Array, key: bytes) -> NDArray[np.uint64]:
 
 
 def _stir(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64, elementwise."""
+    """The finalizer of SplitMix64, elementwise."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(values ^ (values >> np.uint64(31)))
@@ -315,9 +316,12 @@ def code_from(
 ) -> Any:
     """The object that a file's settings name: {what: "module:name", "fields": {...}}, of one of the `known` classes.
 
-    what: what it is called, such as "bound"; again: the call that hands it over again; known: frozen dataclasses that this process has
-    loaded; value: of a field, from its text form. `PlanError` for {"live": name}, which stands for code that no file holds, for any
-    other name, for which nothing is imported, looked up or called, and for fields that the class itself refuses.
+    what: what it is called, such as "bound"; again: the call that hands it over again.
+
+    known: frozen dataclasses that this process has loaded; value: of a field, from its text form.
+
+    `PlanError` for {"live": name}, which stands for code that no file holds, and for fields that the class itself refuses. `PlanError`
+    also for any other name, for which nothing is imported, looked up or called.
 
     >>> code_from({"bound": "os:system", "fields": {}}, "bound", "cf.ptr.safe_release(bound, data, ...)", [])
     Traceback (most recent call last):
@@ -329,7 +333,7 @@ def code_from(
     found = [cls for cls in known if code_name(cls) == name]
     if len(found) > 1:
         raise PlanError(
-            f"the plan's {what} {name!r} is defined more than once here, and which one is meant cannot be told; start anew, or hand it "
+            f"the plan's {what} {name!r} is defined more than once here, and which one is meant cannot be told; start again, or hand it "
             f"over again: {again}"
         )
     if not found:
@@ -341,7 +345,7 @@ def code_from(
     needed = {field.name for field in own if field.default is MISSING and field.default_factory is MISSING}
     if not frozen or not isinstance(given, Mapping) or not needed <= set(given) <= {field.name for field in own}:
         raise PlanError(
-            f"the plan's {what} {name!r} is not made from the fields that stand in the file; hand it over again: {again}"
+            f"the plan's {what} {name!r} is not made from the fields in the file; hand it over again: {again}"
         )
     try:
         return found[0](**{key: value(packed) for key, packed in given.items()})
@@ -349,6 +353,6 @@ def code_from(
         raise
     except Exception as error:  # whatever a class raises at what a file holds, which is public
         raise PlanError(
-            f"the plan's {what} {name!r} cannot be made from the fields that stand in the file ({type(error).__name__}: {error}); hand it "
+            f"the plan's {what} {name!r} cannot be made from the fields in the file ({type(error).__name__}: {error}); hand it "
             f"over again: {again}"
         ) from error

@@ -1,21 +1,21 @@
-"""Sums by cell of a marginal, as exact integers: counts, and blocks of numbers that stand in the cell of their record.
+"""Sums by cell of a marginal, as exact integers: counts, and blocks of numbers in the cell of their record.
 
-Counts. A record adds 1 to one cell. Squared sensitivity 1 under add-remove; under substitute 2, two records in different cells.
+Counts. A record adds 1 to one cell. Squared sensitivity 1 under add-remove; under substitution 2, two records in different cells.
 
-Blocks. A record adds a block m of integers with |m|^2 <= L to the numbers of its own cell. Squared sensitivity L under add-remove. Under
-substitute two records in different cells do not overlap, |m|^2 + |m'|^2 <= 2 L; two in one cell differ by |m - m'|^2, which the map of the
-block bounds (`together`). Either may also give way to a record in no cell, which is the case of add-remove.
+Blocks. A record adds a block m of integers with |m|^2 <= L to the numbers of its cell. Squared sensitivity L under add-remove.
+Under substitution two records in different cells do not overlap, |m|^2 + |m'|^2 <= 2 L. Two in one cell differ by |m - m'|^2, which the
+map of the block bounds (`together`). Either may also give way to a record in no cell, which is the case of add-remove.
 
-Marginals are counted one by one: noise, and with it the budget, is the marginal's own.
+Marginals are counted individually: noise, and with it the budget, is the marginal's own.
 
 Crossings: into which cell of which marginal a record falls, from public columns and public cuts.
 
-An attribute puts a record into one of its public levels: a categorical column, an integer column of few values, or a numeric column cut at
-public points. A crossing is a list of attributes; a marginal is a set of them (their positions), its cells the combinations of their levels
-in C order, the first attribute changing slowest. The empty marginal has one cell, the total.
+An attribute puts a record into one of its public levels. It is a categorical column, an integer column of few values, or a numeric
+column cut at public points. A crossing is a list of attributes. A marginal is a set of them (their positions), its cells the
+combinations of their levels in C order, the first attribute changing slowest. The empty marginal has one cell, the total.
 
-Missing values follow the columns' `on_missing`; a record with a missing value left in any attribute is in no cell of any marginal, so that
-all marginals are about the same records and add up.
+Missing values follow the columns' `on_missing`. A record that still has a missing value in any attribute is in no cell of any marginal,
+so that all marginals are about the same records and add up.
 
 Counts of records by cell: every table of which one record moves one cell by 1.
 """
@@ -71,7 +71,7 @@ class Attribute:
 
     @classmethod
     def of(cls, name: str, schema: Schema) -> Attribute:
-        """A column whose values are its levels; `PlanError` for a numeric one, with the cut to write."""
+        """A column whose values are its levels; `PlanError` for a numeric one, with the call of `cut` to write."""
         column = _column(name, schema)
         if isinstance(column, Categorical):
             labels = column.levels
@@ -80,7 +80,7 @@ class Attribute:
         else:
             middle = f"{column.low + (column.high - column.low) / 2:g}"
             raise PlanError(
-                f"{name!r} is numeric, and its values are no levels of a table; cut it at public points, as in cut({name}, {middle}), or "
+                f"{name!r} is numeric, so its values are not levels of a table; cut it at public points, as in cut({name}, {middle}), or "
                 f"declare it as a Categorical or as an Integer of at most {_MOST_VALUES} values"
             )
         return cls(name, name, labels, tuple(range(len(labels))))
@@ -89,7 +89,7 @@ class Attribute:
     def cut(cls, name: str, points: Iterable[float], schema: Schema) -> Attribute:
         """A numeric column cut at public points, intervals closed on the left, the last one at the upper bound closed on both sides.
 
-        What lies below the first or above the last point is a level of its own, unless the bounds end there. A point is moved to the
+        What lies below the first or above the last point is a separate level, unless the bounds end there. A point is moved to the
         column's grid as values are. Raises `SchemaError` for points outside the bounds, `PlanError` for others that cannot be used.
         """
         column, at = _column(name, schema), tuple(float(point) for point in points)
@@ -453,7 +453,7 @@ class CellRows(RecordMap, ABC):
 
     @property
     def separates(self) -> tuple[str, ...]:
-        """The columns whose different values lie in numbers of their own (`core.units.privacy_unit`)."""
+        """The columns whose different values lie in separate numbers (`core.units.privacy_unit`)."""
         return self.crossing.separated(self.axes)
 
     @property

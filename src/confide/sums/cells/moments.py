@@ -4,17 +4,18 @@ u in [-1, 1] is the place of a value between its public bounds, v = u^2 and
 
     phi(u) = (u, 1 - v, u (1 - v), v (1 - v)),      |phi|^2 = v + (1 - v)^2 (1 + v + v^2) <= v + (1 - v) = 1,
 
-because (1 - v)(1 + v + v^2) = 1 - v^3 <= 1. So a record that gives a count and phi, (T, S phi(u)), to its cell has squared length at most
-T^2 + S^2, whether it gives u alone or all four: sums of u, 1 - u^2, u (1 - u^2) and u^2 (1 - u^2) are the first four moments.
+because (1 - v)(1 + v + v^2) = 1 - v^3 <= 1. So a record that gives a count and phi, (T, S phi(u)), to its cell has squared length at
+most T^2 + S^2, whether it gives u alone or all four. Sums of u, 1 - u^2, u (1 - u^2) and u^2 (1 - u^2) are the first four moments.
 
-    columns     k columns side by side, (T, S phi(u_1), ..., S phi(u_k)): T^2 + k S^2.
-    substitute  two records in one cell have the same count, and |S phi - S phi'|^2 <= 4 S^2 each: 4 k S^2; in two cells 2 (T^2 + k S^2).
-                So T^2 = k S^2 rides for free: the sensitivity is sqrt(2) times that of add-remove.
-    missing     one of several columns that is missing gives phi = 0 and S in a count of missing values of its own, with |.|^2 = S^2.
-    weights     w in [0, 1]: (w f, w (1 - w) f) has squared length w^2 (1 + (1 - w)^2) |f|^2 <= |f|^2, because the factor has the
-                derivative 2 w (2 w^2 - 3 w + 2) > 0 (its discriminant is -7) and is 1 at w = 1; their difference is the sum of w^2 f.
+- columns: k columns side by side, (T, S phi(u_1), ..., S phi(u_k)): T^2 + k S^2.
+- substitute: two records in one cell have the same count, and |S phi - S phi'|^2 <= 4 S^2 each: 4 k S^2; in two cells 2 (T^2 + k S^2).
+  So T^2 = k S^2 is free: the sensitivity is sqrt(2) times that of add-remove.
+- missing: one of several columns that is missing gives phi = 0 and S in a separate count of missing values, with |.|^2 = S^2.
+- weights: w in [0, 1]: (w f, w (1 - w) f) has squared length w^2 (1 + (1 - w)^2) |f|^2 <= |f|^2. The reason is that the factor has the
+  derivative 2 w (2 w^2 - 3 w + 2) > 0 (its discriminant is -7) and is 1 at w = 1. Their difference is the sum of w^2 f.
 
-Everything is coded at 2^20 steps less room for rounding, and a block that breaks its bound, whatever the floats did, is cut until it holds.
+Everything is coded at 2^20 steps less room for rounding, and a block that breaks its bound, whatever the floats did, is reduced until
+it holds.
 
 The correlation of two columns from noisy joint moments to order four, with what sampling and noise make of it.
 """
@@ -149,7 +150,7 @@ class Measure:
 
 
 def practice_values(measure: Measure, practice: CodedFrame) -> tuple[Array, NDArray[np.bool_]]:
-    """The values of practice records in the column's units, and which records have one."""
+    """The values of simulated records in the column's units, and which records have one."""
     codes, keep = measure.design.codes(practice_codes(measure, practice))
     known = np.ones(codes.shape[1], dtype=np.bool_) if keep is None else keep
     return np.asarray(measure.term.grid.decode(np.maximum(codes[-1], 0.0)), dtype=np.float64), known
@@ -176,7 +177,7 @@ class OfMeasures:
 
 
 def practice_places(measures: Sequence[Measure], practice: CodedFrame) -> Array:
-    """u of practice records that have all values, (records, p)."""
+    """u of simulated records that have all values, (records, p)."""
     own = OfMeasures(tuple(measures))
     values, keep = own.places(practice_codes(own, practice))
     return values.T[keep]
@@ -277,8 +278,9 @@ class MomentRows(_Measured):
 
 
 def count_steps(measures: int, relation: str) -> int:
-    """T of `MomentRows`: free under substitute; under add-remove T^2 : S^2 = sqrt(k)/2, the least noise, summed over k measures, of means
-    half-way to their bounds.
+    """T of `MomentRows`: free under substitution.
+
+    Under add-remove T^2 : S^2 = sqrt(k)/2, the least noise, summed over k measures, of means half-way to their bounds.
 
     >>> count_steps(1, "add-remove") / 2**20, count_steps(2, "substitute") / 2**20
     (0.70710..., 1.41421...)
@@ -321,7 +323,7 @@ class PairSums:
         return r, sampling, noise
 
     def _influence(self, r: float, mu: float, mv: float, vu: float, vv: float) -> float:
-        """E (ab - r (a^2 + b^2)/2)^2 of standardised columns a and b."""
+        """E (ab - r (a^2 + b^2)/2)^2 of standardized columns a and b."""
         raw = self._raw()
 
         def central(i: int, j: int) -> float:

@@ -1,53 +1,56 @@
 """Weighted sums by cell: a record counts by its bounded weight, and the squares that its variance needs cost nothing.
 
-omega = w/W in [0, 1], W the public upper bound of the weights. With m the block that a record without weight gives to its cell (a number of
-2^20 for counts, free moments for means), its weighted block is
+omega = w/W in [0, 1], W the public upper bound of the weights. Let m be the block that a record without weight gives to its cell (a
+number of 2^20 for counts, free moments for means). Its weighted block is
 
     (omega m, omega (1 - omega) m),      squared length omega^2 (1 + (1 - omega)^2) |m|^2 <= |m|^2,
 
-because omega^2 (1 + (1 - omega)^2) has the derivative 2 omega (2 omega^2 - 3 omega + 2) > 0 (its discriminant is -7) and is 1 at omega = 1.
-The first half adds up to weighted sums; less the second half they are the sums of omega^2 m, from which linearised variances follow.
+because omega^2 (1 + (1 - omega)^2) has the derivative 2 omega (2 omega^2 - 3 omega + 2) > 0 (its discriminant is -7) and is 1 at omega
+= 1. The first half adds up to weighted sums; less the second half they are the sums of omega^2 m, from which linearized variances
+follow.
 
-    add-remove  the squared sensitivity is that of m.
-    substitute  two records in one cell: <F, F'> = (omega omega' + omega (1 - omega) omega' (1 - omega')) <m, m'>, a factor in [0, 2], so
-                that |F - F'|^2 <= 2 L + 4 (-<m, m'>)+ and what rounding adds; the blocks here have <m, m'> >= -4 sqrt(k) 2^20. For
-                counts m = m', and with d = |omega - omega'|, t = |1 - omega - omega'| <= 1 - d the squared distance is
-                L d^2 (1 + t^2) <= L (1 - t)^2 (1 + t^2) <= L: one record of the largest weight more or less, as under add-remove.
+- Under add-remove the squared sensitivity is that of m.
+- Under substitution two records in one cell have <F, F'> = (omega omega' + omega (1 - omega) omega' (1 - omega')) <m, m'>, a factor in
+  [0, 2]. So |F - F'|^2 <= 2 L + 4 (-<m, m'>)+ and what rounding adds. The blocks here have <m, m'> >= -4 sqrt(k) 2^20. For counts m =
+  m'. With d = |omega - omega'|, t = |1 - omega - omega'| <= 1 - d the squared distance is then L d^2 (1 + t^2) <= L (1 - t)^2 (1 + t^2)
+  <= L. It is one record of the largest weight more or less, as under add-remove.
 
-A weight is a function of the person's own record, by assumption: a weight that was raked or adjusted on this very sample depends on others.
-Source: the bound is derived here; the variance is the usual linearised one of a ratio (Kish 1965).
+A weight is a function of the person's own record, by assumption: a weight that was raked or adjusted on this very sample depends on
+others. Source: the bound is derived here; the variance is the usual linearized one of a ratio (Kish 1965).
 
-The cap on weights: a noisy histogram of them, the edge at which the predicted interval is shortest, and what it leaves out.
+The threshold of weights: a noisy histogram of them, the edge at which the predicted interval is shortest, and what trimming removes.
 
-Weights count as min(w, W). The noise of a weighted mean is W over the mean of min(w, W) times that of equal weights, so that a bound that
-few weights reach costs much; weights above W that count as W move the weighted mean by exactly
+Weights count as min(w, W). The noise of a weighted mean is W over the mean of min(w, W) times that of equal weights, so that a bound
+that few weights reach costs much. Weights above W that are set to W move the weighted mean by exactly
 
-    theta_W - theta = e (theta_W - ybar_t),     e = sum (w - W)+/sum w,  ybar_t the mean weighted by (w - W)+,
+    theta_W - theta = e (theta_W - ybar_t),     e = sum (w - W)+/sum w,  ybar_t the mean weighted by (w - W)+.
 
-so by at most e times the distance of two means, which is taken to be at most `DISTANCE` standard deviations. Nothing is taken for granted
-of the few large weights that hide in noise: the sum of (w - W)+ is released, either
+That is at most e times the distance of two means, which is assumed to be at most `DISTANCE` standard deviations. Nothing is taken for
+granted of the few large weights that noise may hide: the sum of (w - W)+ is released, either
 
-    by itself (`TailRows`), once W is chosen: noise (b - W) s for a sum whose steps have noise s, the least that any count of persons at the
-    bound b could have; or
-    from the histogram (lines): noise s times the root of the sum of (edge - W)+^2, over cells that hold next to nobody.
+- separately (`TailRows`), once W is chosen. It has noise (b - W) s for a sum whose steps have noise s, the least that any count of
+  persons at the bound b could have; or
+- from the histogram (regressions): noise s times the root of the sum of (edge - W)+^2, over cells that hold almost no one.
 
-Tables have the first: the histogram then only says where to cut, and what it hides makes no interval too short. A rule for how counts of a
-tail fall, in place of the sum, makes shorter intervals, and wrong ones: k persons at the bound who are too few for any count of noise sd s,
-k about 2 s, move a mean by 2 k b/sum w sds; Pareto's weights, or a small group with a long tail of its own, look like others.
+Tables have the first: the histogram then only says where to trim, and what it hides makes no interval too short. A rule for how counts
+of a tail fall, instead of the sum, makes shorter intervals, and wrong ones. For example, take k persons at the bound, too few for any
+count whose noise has SD s, k about 2 s. They move a mean by 2 k b/sum w SDs, and Pareto's weights, or a small group with its own long
+tail, look like others.
 
-Interval. The estimate has the error B + N, N of sd s and |B| <= beta, of which x = beta + noise of sd t is known: that of the sum, and that
-of who is sampled, of variance sum (w - W)+^2 <= (b - W) sum (w - W)+, taken as if independent of N. Its half-width is
+Interval. The estimate has the error B + N, N of SD s and |B| <= beta, of which x = beta + noise of SD t is known. This noise is that of
+the sum, and that of who is sampled, of variance sum (w - W)+^2 <= (b - W) sum (w - W)+, and is assumed independent of N. Its margin of
+error is
 
     h(x) = max(max(x, -t/2) + z sqrt(s^2 + t^2), s cv(max(x + t/4, 0)/s)),    z the upper alpha of N(0, 1), cv(b) that of |N(b, 1)|.
 
-With the first alone B = beta is missed from below with alpha, as N less that noise is then beyond z sds, and whatever makes h larger misses
-less; the second, for t = 0 that of Armstrong and Kolesar, keeps both sides where beta is small against s. How often h misses at most, over
-beta, |B| <= beta and t/s, is computed in a test: alpha.
+With the first alone B = beta is missed from below with alpha, as N less that noise is then beyond z SDs, and whatever makes h larger
+misses less. The second, for t = 0 that of Armstrong and Kolesar, keeps both sides where beta is small against s. How often h misses at
+most, over beta, |B| <= beta and t/s, is computed in a test: alpha.
 
-Guarantee: a person lies in one cell of the histogram: one count moves by 1 when she comes or goes, and two when she is replaced: sqrt(2).
-In the sum of (w - W)+/(b - W) she is one number in [0, 1], which moves it by at most 1 in either case, whatever W is: the numbers of two
-persons differ by no more. The choice of W and e are post-processing. Source: derived here; intervals with a bounded bias after Armstrong,
-Kolesar 2018.
+Guarantee: a person lies in one cell of the histogram. One count moves by 1 when a person comes or goes, and two when one is replaced:
+sqrt(2). In the sum of (w - W)+/(b - W) a person is one number in [0, 1]. It moves the sum by at most 1 in either case, whatever W is:
+the numbers of two persons differ by no more. The choice of W and e are post-processing. Source: derived here; intervals with a bounded
+bias after Armstrong, Kolesar 2018.
 """
 
 from __future__ import annotations
@@ -99,7 +102,7 @@ class CappedWeight(Measure):
 
     @property
     def heaviest(self) -> float:
-        """What the largest weights count as."""
+        """The threshold that the largest weights are set to."""
         return float(self.term.high) if self.cap is None else self.cap
 
 
@@ -269,7 +272,7 @@ class WeightCells(CellNumber):
 class TailRows(RecordMap):
     """(w - W)+/(b - W) of a person, b the bound of weights, in steps of 2^-20, rounded up: 0 to 2^20, 0 without a weight or where W = b.
 
-    W may come from earlier noisy numbers. Of two persons one number in [0, 2^20] each, so that their difference is no longer than that.
+    W may come from earlier noisy numbers. Of two persons one number in [0, 2^20] each, so that their difference is at most that.
 
     >>> import confide as cf
     >>> weight = CappedWeight.named("w", cf.Schema({"w": cf.Numeric(0, 8, steps=9)}))
@@ -304,10 +307,11 @@ class TailRows(RecordMap):
 
 @dataclass(frozen=True)
 class Cap:
-    """W, and what it leaves out.
+    """W, and what trimming removes.
 
-    lost: the share e of all weight, with what may hide in noise; persons: their noisy number; over: the sum of (w - W)+ in units of W,
-    error: the sd of its noise. Where that sum has a release of its own, `over` may be below 0.
+    lost: the share e of all weight, with what noise may hide; persons: their estimated number; over: the sum of (w - W)+ in units of W.
+
+    error: the SD of its noise. Where that sum has its own release, `over` may be below 0.
     """
 
     weight: float
@@ -349,13 +353,19 @@ class Cap:
         distance: float = IN_RANGES,
         tail: float | None = None,
     ) -> tuple[float, Cap]:
-        """The shortest half-width of a 95 % interval that is to be expected, in half-ranges, and its cap.
+        """The smallest margin of error of a 95% interval that is to be expected, in half-ranges, and its threshold.
 
-        From noisy counts, the sd of their noise, and the noise variance of a cell's sum in half-ranges; cells: of the table; meat: the
-        noise of the sampling variance as a part of it, times sum omega (`clusters/cluster_covariance.hidden_part`); distance: of two
-        means, in half-ranges;
-        tail: the sd of the noise of a sum of (w - W)+ that is yet to be drawn, over b - W, infinite where none is: then the counts choose
-        W alone.
+        It is from noisy counts, the SD of their noise, and the noise variance of a cell's sum in half-ranges.
+
+        cells : int
+            Of the table.
+        meat : float
+            The noise of the sampling variance as a part of it, times sum omega (`clusters/cluster_covariance.hidden_part`).
+        distance : float
+            Of two means, in half-ranges.
+        tail : float, optional
+            SD of the noise of a sum of (w - W)+ that is yet to be drawn, over b - W, infinite where none is: then the counts choose W
+            alone.
         """
         persons = max(float(counts.sum()), 1.0)
         if len(counts) == 1:
@@ -405,7 +415,7 @@ class Cap:
         return float(halves[best]), found[best][3]
 
     def of_tail(self, over: float, error: float, total: float) -> Cap:
-        """With the released sum of (w - W)+ and the sd of its noise; total: the noisy sum of min(w, W).
+        """With the released sum of (w - W)+ and the SD of its noise; total: the noisy sum of min(w, W).
 
         >>> Cap(4.0, 0.0, 100.0).of_tail(8.0, 2.0, 400.0)
         Cap(weight=4.0, lost=0.02745021760801381, persons=100.0, over=2.0, error=0.5)
@@ -430,8 +440,9 @@ def moments_of_omega(counts: Array, sd: float, edges: Array, low: float, cap: fl
 
 
 def _filled(counts: Array, sd: float) -> Array:
-    """What a choice takes for the counts: each that is surely seen, and others at most half the one of the next smaller weights. Of a dozen
-    cells that hold nobody one is beyond two sds one time in four, and a choice would follow it.
+    """The counts that a choice uses: each that is surely seen, and others at most half the one of the next smaller weights.
+
+    Of a dozen cells that hold no one, one is beyond two SDs one time in four, and a choice would follow it.
 
     >>> _filled(np.array([25.0, 3.0, 12.0, 40.0, 100.0]), 10.0).tolist()
     [1.5, 3.0, 12.0, 40.0, 100.0]
@@ -480,14 +491,15 @@ def ended_words(noisy: Noisy, weight: CappedWeight) -> str:
         return ""
     column, bound = weight.columns[0], float(weight.term.high)
     return (
-        f"many weights are seen up to {seen:.3g} and next to none just beyond, though {column} may be up to {bound:.4g}: rare larger ones "
-        f"would hide in noise, which intervals allow for; declare {column} up to the largest weight of the codebook, if that is smaller"
+        f"many weights are seen up to {seen:.3g} and few just beyond, though {column} may be up to {bound:.4g}. Noise may "
+        f"hide larger ones, which intervals allow for; declare {column} up to the largest weight of the codebook"
     )
 
 
 def allowed(se: Array, bias: Array, unsure: Array, alpha: float) -> Array:
-    """Half-widths of intervals at level 1 - alpha of estimates with these standard errors and a bias of at most beta, of which `bias` is
-    beta with noise of sd `unsure`: it may be below 0.
+    """Margins of error at level 1 - alpha of estimates with these standard errors and a bias of at most beta.
+
+    `bias` is beta with noise of SD `unsure`: it may be below 0.
 
     >>> allowed(np.array([1.0, 1.0, 0.0]), np.array([0.0, 1.0, -3.0]), np.array([0.0, 0.0, 1.0]), 0.05).round(3).tolist()
     [1.96, 2.646, 1.145]

@@ -1,56 +1,58 @@
 """The meat of clusters: the Gram matrix of cluster sums, where what is protected is one of a cluster's members.
 
-A map of units gives each unit integers with |m| <= s = 2^20 (`scores.unit_scores`); T is their sum over a cluster, cut to G = g s and
-rounded, and M = sum T T' over clusters.
+A map of units gives each unit integers with |m| <= s = 2^20 (`scores.unit_scores`). T is their sum over a cluster, projected on the
+ball of radius G = g s and rounded, and M = sum T T' over clusters.
 
-Guarantee. A cut to a ball moves no two points further apart (it is the projection on a convex set), so that a unit that is added or removed
-moves its cluster's cut sum by at most s, and rounding and the floats of the cut move it by sqrt(p) + 1 more. With
+Guarantee. The projection on a ball moves no two points further apart (it is the projection on a convex set). So a unit that is added or
+removed moves its cluster's limited sum by at most s. Rounding and the floats of the projection move it by sqrt(p) + 1 more. With
 |aa' - bb'|_F <= |a - b| (|a| + |b|) and |T| <= G + sqrt(p)/2 it moves M by at most
 
     (s + sqrt(p) + 1) (2 G + sqrt(p)),
 
-about 2 G s. Behind M on the diagonal stand how far the cut goes (`beyond`), and how many clusters hold units, at least (`fewest`), each of
-which a unit moves by at most a third of that: sqrt(11/9) of it in all. Replaced, a unit may leave one cluster and enter another, or change
-its scores where it is: twice that. Which cluster a unit is in follows from its own rows alone. G follows from public facts (size, icc),
-caps of units from these and earlier noisy numbers. Products are of Python integers. Source: derived here; the estimator is the
-cluster-robust covariance of Liang, Zeger 1986.
+about 2 G s. Behind M on the diagonal are two more parts: what the limit removes (`beyond`), and how many clusters hold units, at least
+(`fewest`). A unit moves each by at most a third of that: sqrt(11/9) of it in all. Replaced, a unit may leave one cluster and enter
+another, or change its scores where it is: twice that. Which cluster a unit is in follows from its own rows alone. G follows from public
+facts (size, icc), caps of units from these and earlier noisy numbers. Products are of Python integers. Source: derived here; the
+estimator is the cluster-robust covariance of Liang, Zeger 1986.
 
-How far the scores of persons and of PSUs count in a meat: from three standard deviations on, as far as the noise allows.
+Up to what size the scores of persons and of PSUs have full weight in a meat: from three standard deviations on, as the noise allows.
 
-A person's score is cut at s, the sum of a PSU at G; one person moves the meat by about 2 s G (4 s G centred in strata), so that its noise
-is that over mu of the meat. What it measures in one of p cells is about
+The limit of a person's score is s, that of the sum of a PSU is G: one person moves the meat by about 2 s G (4 s G centered in strata),
+so that its noise is that over mu of the meat. What it measures in one of p cells is about
 
-    (n/p) E omega^2 (1 + (S - 1) icc) sd^2,
+    (n/p) E omega^2 (1 + (S - 1) icc) SD^2,
 
-as weights are about the same within a PSU. G is made for PSUs of the weights that sums are made of, E omega^2/E omega, not of the mean one;
-persons are cut at 3 sds times the root of that, as few are near omega = 1 where weights are uneven. Both grow from there as long as that
-ratio stays below `FINE`, up to a length that cuts nobody in PSUs of the stated sizes. From there G may grow alone, up to `wide`, for sums
-of PSUs that are more alike than declared, or whose means are skewed. Both the noise and what noise hides of the sums beyond G grow with G,
-so that a long cut is no safer than a short one whose ramps (`beyond`) are told well. The centred form is taken where its ratio at the
-least limits is below `CENTRED`. All from public facts and earlier noisy numbers; source: derived here.
+as weights are about the same within a PSU. G is made for PSUs of the weights that sums are made of, E omega^2/E omega, not of the mean
+one. Persons are limited at 3 SDs times the root of that, as few are near omega = 1 where weights are uneven. Both grow from there as
+long as that ratio stays below `FINE`, up to a length that limits no one in PSUs of the stated sizes. From there G may grow alone, up to
+`wide`, for sums of PSUs that are more alike than declared, or whose means are skewed. Both the noise and what noise hides of the sums
+beyond G grow with G. So a long limit is not safer than a short one whose ramps (`beyond`) are told well. The centered form is taken
+where its ratio at the least limits is below `CENTRED`. All from public facts and earlier noisy numbers; source: derived here.
 
-How many PSUs, or clusters, hold records, at least: by how many records each holds, cut at caps.
+How many PSUs, or clusters, hold records, at least: by how many records each holds, limited at caps.
 
 N_i is the number of records in PSU i. With caps 1 <= m_1 <= m_2, whole numbers,
 
     R_1 = sum_i min(N_i, m_1),    R_2 = sum_i min(max(N_i - m_1, 0), m_2 - m_1),
 
-and K, the number of PSUs with N_i > 0, is at least R_1/m_1, and at least (R_1 + R_2)/m_2, as min(N, m) <= m [N > 0]. A PSU that holds next
-to no record counts next to nothing, as it tells next to nothing of how PSUs differ. m_1 is the number of records over that of all PSUs,
-what each holds where they are spread evenly; m_2 the stated size of a PSU, what each holds where they fill whole PSUs.
+and K, the number of PSUs with N_i > 0, is at least R_1/m_1, and at least (R_1 + R_2)/m_2, as min(N, m) <= m [N > 0]. A PSU that holds
+next to no record adds next to nothing, because it tells next to nothing of how PSUs differ. The cap m_1 is the number of records over
+that of all PSUs, what each holds where they are spread evenly. The cap m_2 is the stated size of a PSU, what each holds where they fill
+whole PSUs.
 
-A record is in one PSU: one that comes or goes moves one N_i by 1, and with it one of the two, which share out the whole numbers up to m_2,
-by 1 at most. So both together have sensitivity 1, whatever the caps are, which may come from earlier noisy numbers. Source: derived here.
+A record is in one PSU. One that comes or goes moves one N_i by 1, and with it one of the two, which share out the whole numbers up to
+m_2, by 1 at most. So both together have sensitivity 1, whatever the caps are, which may come from earlier noisy numbers. Source:
+derived here.
 
-What the cut of sums of clusters leaves out: ramps of lengths beyond it, which one person moves by little, and what they say.
+What the limit on sums of clusters removes: ramps of lengths beyond it, which one person moves by little, and what they say.
 
-With Z_i the sum of cluster i before it is cut to length G,
+With Z_i the sum of cluster i before it is limited to length G,
 
-    T_k = sum_i min(max(|Z_i| - 2^k G, 0), 2^k G),    k = 0, ..., 4,
+    T_k = sum_i min(max(|Z_i| - 2^k G, 0), 2^k G),    k = 0, ..., 4.
 
-run over lengths from 1 to 32 G. Of one Z_i at most one ramp moves at a time, so that sum_k |T_k/2^k| moves by no more than |Z_i| does: a
-person, whose scores are of length s, moves it by s/G of a cluster. A count of clusters beyond the cut is told by far fewer of them than
-their squares would need. Source: derived here.
+These run over lengths from 1 to 32 times G. For one Z_i at most one ramp moves at a time, so that sum_k |T_k/2^k| moves by no more than
+|Z_i| does. A person, whose scores are of length s, moves it by s/G of a cluster. A count of clusters beyond the limit is told by far
+fewer of them than their squares would need. Source: derived here.
 """
 
 from __future__ import annotations
@@ -103,7 +105,7 @@ class Sampled:
 
     @property
     def measured(self) -> float:
-        """What a diagonal entry of the meat is about, in squared sds of a person's score at omega = 1."""
+        """What a diagonal entry of the meat is about, in squared SDs of a person's score at omega = 1."""
         size = max(self.usual / self.cells, 1.0)
         return max(self.persons / self.cells * self.second * self._within(size) / size, 1e-9)
 
@@ -117,7 +119,7 @@ class Sampled:
         return min(self.second / self.first, 1.0)
 
     def spread(self, shift: float) -> float:
-        """The sd of the sum of the largest PSUs, and what a mean score of `shift` sds adds to three of them."""
+        """The SD of the sum of the largest PSUs, and what a mean score of `shift` SDs adds to three of them."""
         if self.design.psu is None:
             return 1.0
         return self._heavy * (sqrt(self._within(self.design.most)) + self.design.most * shift / LEAST)
@@ -125,7 +127,7 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Limits:
-    """s and G in sds of a person's score at omega = 1; whole: nobody is cut; centred: the form of the meat."""
+    """s and G in SDs of a person's score at omega = 1; whole: no one is limited; `centred`: the form of the meat."""
 
     person: float
     psu: float
@@ -145,8 +147,12 @@ class Limits:
         first: float = LEAST,
         wide: float = 0.0,
     ) -> Limits:
-        """mu: of the meat, over what one person moves it by; longest: of a person's score, in sds; centred: whether it may be; fixed: they
-        are short, so that none is cut; first: where cuts of persons of the whole weight begin; wide: the noise up to which G grows alone.
+        """Limits from public facts and the noise.
+
+        mu: of the meat, over what one person moves it by; longest: of a person's score, in SDs; `centred`: whether it may be.
+
+        fixed: they are short, so that none is limited; first: where limits of persons of the whole weight begin; wide: the noise up to
+        which G grows alone.
         """
         design, spread = sampled.design, sampled.spread(shift)
         # with uneven weights few persons are near omega = 1
@@ -184,7 +190,7 @@ class Limits:
 def hidden_part(design: SurveyDesign, mu: float) -> float:
     """The noise of a meat at its least limits as a part of what it measures, times sum omega. mu: of the meat.
 
-    One person moves it by 9 E omega^2/E omega squared sds, and it measures sum omega^2 of them; with PSUs twice the cut of their sums
+    One person moves it by 9 E omega^2/E omega squared SDs, and it measures sum omega^2 of them; with PSUs twice the limit of their sums
     over what these measure.
     """
     size = 1.0 if design.psu is None else float(design.size or 1.0)
@@ -201,8 +207,11 @@ IF_EVEN = "where the outcome is even, and more where it is rare"
 def too_few_psus(
     design: SurveyDesign, mu: float, n: int | None = None, cells: int = 1, outcome: float | None = None
 ) -> tuple[str, ...]:
-    """The warning of a plan whose meat is mostly noise, where the number of PSUs is public; where it is not, the note of one that was asked
-    for n persons. mu: of the meat; cells: of the table, as large as one another; outcome: of a line of an outcome, of `PSU_OUTCOME`.
+    """The warning of a plan whose meat is mostly noise, where the number of PSUs is public.
+
+    Where it is not, the note of one that was asked for n persons. mu: of the meat; cells: of the table, as large as one another.
+
+    outcome: of a regression of an outcome, of `PSU_OUTCOME`.
 
     >>> from confide.schema import SurveyDesign
     >>> too_few_psus(SurveyDesign(psu="v", size=10, count=20), 0.3)[0][:38]
@@ -224,7 +233,7 @@ def too_few_psus(
         return ()
     return (
         f"too few PSUs for this budget{told}: the noise of their sums is about {share:.2g} times what they measure{each}, with equal "
-        f"weights, so that intervals are wide; about {ceil(share / _WARNED * count):,} PSUs of {design.psu}, or "
+        f"weights, so that intervals are wide. About {ceil(share / _WARNED * count):,} PSUs of {design.psu}, or "
         f"{ceil(10 * share / _WARNED) / 10:.1f} times the mu, would do{f' {IF_EVEN}' if outcome else ''}",
     )
 
@@ -235,7 +244,7 @@ COUNTED = 2
 LEAST_DF = 2.5
 #: Why there is no interval then.
 FEW = (
-    "the records are not known to lie in more than three PSUs, or clusters, by a noisy count, and fewer do not show how much these differ; "
+    "the records are not known to lie in more than three PSUs, or clusters. Fewer do not show how much these differ; "
     "ask for a subgroup that lies in more of them, or for a larger budget"
 )
 # The chance that a bound is above the number itself, shared out among the two that the larger is taken of.
@@ -265,7 +274,7 @@ def ramps_of(own: NDArray[np.int64], caps: NDArray[np.int64]) -> NDArray[np.int6
 
 
 def fewest(ramps: Array, sd: float, caps: Array) -> Array:
-    """A lower bound of K, above it by a chance of one in twenty at most. ramps: (R_1, R_2), noisy; sd: of the noise of each.
+    """A lower bound of K, above it with a probability of one in twenty at most. ramps: (R_1, R_2), noisy; `sd`: of the noise of each.
 
     >>> fewest(np.array([[150.0], [140.0]]), 0.0, np.array([[15], [30]])).tolist()
     [10.0]
@@ -297,8 +306,9 @@ _TOLD = 1.05
 
 @dataclass(frozen=True)
 class TruncationBias:
-    """What the cut of PSU sums left out, from a released meat. run: the sums of ramps, in PSUs; sd: of their noise; part: G^2 over the
-    sum of squares that M holds, in all coordinates.
+    """What the limit on PSU sums removed, from a released meat. run: the sums of ramps, in PSUs; `sd`: of their noise.
+
+    part: G^2 over the sum of squares that M holds, in all coordinates.
 
     >>> TruncationBias((4.0, 1.0, 0.0, 0.0, 0.0), 0.2, 1 / 60).factor
     1.4
@@ -338,8 +348,10 @@ class TruncationBias:
 
     @property
     def factor(self) -> float:
-        """What M grows by: |Z|^2/G^2 - 1 is convex, so that its chord over each ramp is no smaller. Of the first ramp that noise hides,
-        after one that is seen, as much counts as is there, and no more than a quarter of that one, as in a tail of finite variance.
+        """What M grows by: |Z|^2/G^2 - 1 is convex, so that its chord over each ramp is at least as large.
+
+        Of the first ramp that noise hides, after one that is seen, as much counts as is there. It counts for no more than a quarter of
+        that one, as in a tail of finite variance.
         """
         seen = self.seen
         if seen and len(seen) < len(self.run):
@@ -383,7 +395,7 @@ _ONE = 1 << BITS
 
 @dataclass(frozen=True)
 class _ClusterRows(MapOver):
-    """A map of units and the row of codes that says which cluster a unit is in; of one unit by itself it is the map."""
+    """A map of units and the row of codes that says which cluster a unit is in; of a single unit it is the map."""
 
     map: RecordMap
     spread: float
@@ -402,8 +414,10 @@ class _ClusterRows(MapOver):
 
 @dataclass(frozen=True)
 class ClusterCovariance(Statistic):
-    """M = sum T T' over clusters in the first `width` rows and columns, and behind it what the cut leaves out and how many clusters there
-    are. scores: a map of units; spread: g, at least 1; caps: of the units in a cluster, those with a score.
+    """M = sum T T' over clusters in the first `width` rows and columns.
+
+    Behind it what the limit removes and how many clusters there are. scores: a map of units; spread: g, at least 1; caps: of the units
+    in a cluster, those with a score.
     """
 
     scores: RecordMap
@@ -501,7 +515,7 @@ class ClusterCovariance(Statistic):
         return whole
 
     def _limited(self, total: NDArray[np.int64]) -> NDArray[Any]:
-        """T: the sum cut to G, as Python integers."""
+        """T: the sum limited to length G, as Python integers."""
         exact = total.astype(object)
         squared = int((exact * exact).sum())
         if squared <= self.cut**2:
@@ -559,10 +573,11 @@ OUTCOME = (1.0, 13.0)
 def too_few(
     cluster: Clusters | None, coordinates: int, mu: float, n: int | None = None, outcome: float | None = None
 ) -> tuple[str, ...]:
-    """The warning of a plan whose meat is mostly noise, where the number of clusters is public; where it is not, the note of one that was
-    asked for n units. mu: of the meat; outcome: of a line of an outcome, of `OUTCOME`.
+    """The warning of a plan whose meat is mostly noise, where the number of clusters is public.
 
-    The noise of a diagonal entry over what it measures is about 18 p/(mu C sqrt(S (1 + (S - 1) icc))) for a cut at three sds.
+    Where it is not, the note of one that was asked for n units. mu: of the meat; outcome: of a regression of an outcome, of `OUTCOME`.
+
+    The noise of a diagonal entry over what it measures is about 18 p/(mu C sqrt(S (1 + (S - 1) icc))) for a limit at three SDs.
 
     >>> too_few(Clusters("school", size=30, count=10), 2, 0.3)[0][:42]
     'too few clusters for this budget: the nois'
@@ -582,7 +597,7 @@ def too_few(
         return ()
     return (
         f"too few clusters for this budget{told}: the noise of their sums is about {share:.2g} times what it measures, so that intervals "
-        f"are wide; about {ceil(2 * share * count):,} values of {cluster.column}, or {ceil(20 * share) / 10:.1f} times the mu, would do"
+        f"are wide. About {ceil(2 * share * count):,} values of {cluster.column}, or {ceil(20 * share) / 10:.1f} times the mu, would do"
         f"{f' {IF_EVEN}' if outcome else ''}",
     )
 
@@ -626,7 +641,7 @@ class Counting:
 
     @property
     def spread(self) -> float:
-        """About how large a unit's score is, beside a row's: rows of one unit correlate by .3."""
+        """About how large a unit's score is, relative to a row's: rows of one unit correlate by 0.3."""
         return float(np.sqrt(self.rows * (1 + 0.3 * (self.rows - 1))))
 
     def weights(self, sizes: NDArray[np.intp]) -> Array:
@@ -643,7 +658,7 @@ def summed_by_unit(rows: Array, starts: NDArray[np.intp]) -> Array:
 
 
 def limited(sums: Array, longest: float) -> Array:
-    """Columns cut to a length and rounded, from sums in steps."""
+    """Columns limited to a length and rounded, from sums in steps."""
     size = np.sqrt(leverage(sums))
     np.maximum(size, longest, out=size)
     sums *= longest / size

@@ -1,39 +1,39 @@
 """The meat of primary sampling units: Gram matrices of PSU sums, where what is protected is one person of a PSU.
 
-A map of records gives each person integers with |a| <= s; Z_i is their sum over PSU i, cut to length G and rounded. Two forms:
+A map of records gives each person integers with |a| <= s. Z_i is their sum over PSU i, projected on the ball of radius G and rounded.
+Forms:
 
-    persons     M = sum a a'
-    uncentred   M = sum_i Z_i Z_i'
-    centred     M = sum_h n_h/(n_h - 1) sum_i (Z_hi - Zbar_h)(Z_hi - Zbar_h)', over PUBLIC lists of the n_h sampled PSUs of each stratum h;
-                a listed PSU without a record has Z = 0, a record of another PSU is in none
+- persons: M = sum a a'
+- uncentered: M = sum_i Z_i Z_i'
+- centered: M = sum_h n_h/(n_h - 1) sum_i (Z_hi - Zbar_h)(Z_hi - Zbar_h)', over PUBLIC lists of the n_h sampled PSUs of each stratum h.
+  A listed PSU without a record has Z = 0, a record of another PSU is in none.
 
-Guarantee. A cut to a ball moves no two points further apart, so that a person who comes or goes moves one Z_i by at most s + sqrt(p) + 2,
-p the width: what the cut lets through, the rounding of two vectors, 1 for the last bits of |a| and 1 for whole numbers in the cut; and
-|Z| <= G + sqrt(p)/2. With |aa' - bb'|_F <= |a - b| (|a| + |b|):
+Guarantee. The projection on a ball moves no two points further apart. So a person who comes or goes moves one Z_i by at most s +
+sqrt(p) + 2, p the width. This has four parts: what the limit lets through, the rounding of two vectors, 1 for the last bits of |a| and
+1 for whole numbers in the limit. In addition |Z| <= G + sqrt(p)/2. With |aa' - bb'|_F <= |a - b| (|a| + |b|):
 
-    persons     |a a'|_F = |a|^2 <= (s + 1)^2
-    uncentred   (s + sqrt(p) + 2) (2 G + sqrt(p))
-    centred     as a function of one Z_hi alone M is (Z_hi - Y)(Z_hi - Y)' + constant, Y the mean of the others in the stratum, and
-                |Z_hi - Y| <= 2 G + sqrt(p): (s + sqrt(p) + 2) (4 G + 2 sqrt(p)), and p for rounding the stratum's matrix to integers
-
-    beyond      T_k = sum_i min(max(|Z_i| - 2^k G, 0), 2^k G), k = 0, ..., 4, of the sums before the cut, behind M on the diagonal: how many
-                PSUs the cut shortens, and how far. Of one Z_i at most one ramp moves at a time, so that sum_k |T_k/2^k| moves by at most
-                s + sqrt(p) + 3, the last 1 for the whole root
-    counted     where caps are given, in how many PSUs persons with a score are, at least (`fewest`), behind these: one such number moves
+- persons: |a a'|_F = |a|^2 <= (s + 1)^2
+- uncentered: (s + sqrt(p) + 2) (2 G + sqrt(p))
+- centered: as a function of one Z_hi alone M is (Z_hi - Y)(Z_hi - Y)' + constant, Y the mean of the others in the stratum.
+  There |Z_hi - Y| <= 2 G + sqrt(p): (s + sqrt(p) + 2) (4 G + 2 sqrt(p)), and p for rounding the stratum's matrix to integers.
+- beyond: T_k = sum_i min(max(|Z_i| - 2^k G, 0), 2^k G), k = 0, ..., 4, of the sums before the limit, behind M on the diagonal.
+  They say how many PSUs the limit shortens, and how far. Of one Z_i at most one ramp moves at a time, so that sum_k |T_k/2^k| moves by
+  at most s + sqrt(p) + 3, the last 1 for the whole root.
+- counted: where caps are given, in how many PSUs persons with a score are, at least (`fewest`), behind these. One number of these moves.
 
 One person moves M by at most 2^bits, and T and what is counted by a part 1/r of that each, r = `rough`: sqrt(1 + 1/r^2) 2^bits, and
-sqrt(1 + 2/r^2) 2^bits where PSUs are counted. Replaced, a person may leave one
-PSU and enter another, of another stratum too: twice that. With counts n_h alone and PSUs that records name, the centred form would have no
-such bound: its lists are public. The product s G is fixed in advance and G/s is not: both may be chosen from earlier noisy numbers, in the
-form that is charged. How fine the integers are (`bits`: one person moves M by at most 2^bits)
-follows from the budget, as the samplers of noise have an end. Source: derived here; the estimators are those of Binder 1983 and of
-R's `survey` (Lumley), with replacement at the first stage.
+sqrt(1 + 2/r^2) 2^bits where PSUs are counted. Replaced, a person may leave one PSU and enter another, of another stratum too: twice
+that. With counts n_h alone and PSUs that records name, the centered form would not have this bound: its lists are public. The product s
+G is fixed in advance and G/s is not: both may be chosen from earlier noisy numbers, in the form that is charged. How fine the integers
+are (`bits`: one person moves M by at most 2^bits) follows from the budget, as the samplers of noise have an end. Source: derived here;
+the estimators are in Binder 1983 and in R's `survey` (Lumley), with replacement at the first stage.
 
 In how many PSUs, or clusters, the records of each cell of a marginal lie, at least (`fewest`).
 
-Guarantee. A record is in one PSU, and in one cell at most, so that one that comes or goes moves one number by 1 at most: sensitivity 1, in
-the Euclidean norm and in that of sums. A record that is replaced leaves one number and enters another: sqrt(2), and 2. A unit of k rows, in
-as many PSUs, comes or goes row by row: k times that. This holds whatever the caps are, which may come from earlier noisy numbers.
+Guarantee. A record is in one PSU, and in one cell at most. So one that comes or goes moves one number by 1 at most: sensitivity 1, in
+the Euclidean norm and in that of sums. A record that is replaced leaves one number and enters another: sqrt(2), and 2. A unit of k
+rows, in as many PSUs, comes or goes row by row: k times that. This holds whatever the caps are, which may come from earlier noisy
+numbers.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class PsuRows(MapOver):
-    """A map of records and the rows of codes that say which PSU a person is in; of one person by itself it is the map."""
+    """A map of records and the rows of codes that say which PSU a person is in; of a single person it is the map."""
 
     map: RecordMap
     listed: Listed | None
@@ -263,9 +263,13 @@ class PersonCovariance(_Meat):
 
 @dataclass(frozen=True)
 class PsuCovariance(PsuSums, _Meat):
-    """M over PSUs in the first `width` rows and columns, and behind it on the diagonal what its cut leaves out. spread: G/s; centred:
-    within the strata of public lists; rough: how many times as far one person moves M as the ramps behind it, whose noise grows with that:
-    3 costs M 5 % more noise, 2 costs 12 %; caps: of the persons in a PSU, those with a score, None where PSUs are not counted.
+    """M over PSUs in the first `width` rows and columns, and behind it on the diagonal what its limit removes.
+
+    spread: G/s; `centred`: within the strata of public lists; caps: of the persons in a PSU, those with a score, None where PSUs are
+    not counted.
+
+    rough: how many times as far one person moves M as the ramps behind it, whose noise grows with that: 3 costs M 5% more noise, 2
+    costs 12%.
     """
 
     scores: PersonScores
@@ -313,8 +317,9 @@ class PsuCovariance(PsuSums, _Meat):
 
     @property
     def ruler(self) -> NDArray[np.float64]:
-        """(what a ramp that one PSU has run counts, G) in whole numbers of this statistic, for `TruncationBias.of`; where PSUs are
-        counted also what a person counts, and the caps, for `fewest_behind`.
+        """(what a ramp that one PSU has run counts, G) in whole numbers of this statistic, for `TruncationBias.of`.
+
+        Where PSUs are counted also what a person counts, and the caps, for `fewest_behind`.
         """
         cut = self._cut(self.scores.longest)
         counted = () if self.caps is None else (float(self._person), *self.caps)
@@ -383,7 +388,7 @@ class PsuCovariance(PsuSums, _Meat):
 
 
 def _limited(total: NDArray[np.int64], cut: int) -> NDArray[np.int64]:
-    """A sum cut to a length and rounded, in whole numbers."""
+    """A sum limited to a length and rounded, in whole numbers."""
     squared = sum(v * v for v in total.tolist())
     if squared <= cut**2:
         return total
@@ -425,8 +430,9 @@ Caps = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True)
 class PresentIn(RecordMap):
-    """1 in the cell that a record counts in: one with a level of each attribute, a value of `measure` and a weight above 0, where it has to
-    have them.
+    """1 in the cell that a record counts in.
+
+    It counts in one with a level of each attribute, a value of `measure` and a weight above 0, where it has to have them.
 
     >>> import confide as cf
     >>> schema = cf.Schema({"f": cf.Categorical(["a", "b"])})
@@ -471,8 +477,9 @@ class PresentIn(RecordMap):
 
 @dataclass(frozen=True)
 class Contributing(PsuSums):
-    """(R_1, R_2), shape (2, cells). present: a map of records to 1 in their cell; listed: the public PSUs, None for those of an id column;
-    caps: (m_1, m_2) by cell, 1 when left out.
+    """(R_1, R_2), shape (2, cells). present: a map of records to 1 in their cell; listed: the public PSUs, None for an id column.
+
+    caps: (m_1, m_2) by cell, 1 when not given.
     """
 
     present: RecordMap

@@ -1,19 +1,19 @@
 """Numbers of records up to public edges, by cell: the integer strategy under distribution functions, quantiles and ranks.
 
-A measure is cut at public edges into m bins. What is released of a cell's numbers of records h (m,) is K h, three integers a bin:
+A measure is cut at public edges into m bins. A cell's numbers of records h (m,) are released as K h, three integers a bin:
 
-    left     rows of the square root of "count from the left": f_(i-j) for i >= j, f_k = floor(2^20 C(2k, k) / 4^k), so that the rows
-             times themselves give the cumulative counts (Fichtenberger, Henzinger, Upadhyay 2023, for counts that continue);
-    right    the same from the right end;
-    slack    isqrt(q_max - q_j) times h_j, q_j the squared length of column j of the two above: what lifts every column to the longest.
+- left: rows of the square root of "count from the left", f_(i-j) for i >= j, f_k = floor(2^20 C(2k, k) / 4^k). The rows
+  times themselves give the cumulative counts (Fichtenberger, Henzinger, Upadhyay 2023, for counts that continue).
+- right: the same from the right end.
+- slack: isqrt(q_max - q_j) times h_j, q_j the squared length of column j of the two above: what lifts every column to the longest.
 
-Sensitivity: a record is one column of K in its own cell. Its squared length is at most q_max, exactly, in integers. Under substitute two
-records in different cells do not overlap, 2 q_max; two in one cell change it by |k - k'|^2 <= |k|^2 + |k'|^2 <= 2 q_max, because no entry
-of K is negative. Least squares (K'K)^-1 K' then gives counts whose partial sums have the least noise that K h holds: variances of
-"up to x" less F(x) times all of 5.85 on average and 6.47 at most for 256 bins at mu = 1, where bins alone have 42.8 and 64.
+Sensitivity: a record is one column of K in its own cell. Its squared length is at most q_max, exactly, in integers. Under substitution
+two records in different cells do not overlap, 2 q_max. Two in one cell change it by |k - k'|^2 <= |k|^2 + |k'|^2 <= 2 q_max, because no
+entry of K is negative. Least squares (K'K)^-1 K' then gives counts whose partial sums have the least noise that K h holds. Variances of
+"up to x" less F(x) times all are 5.85 on average and 6.47 at most for 256 bins at mu = 1, where bins alone have 42.8 and 64.
 
-Scores: a record that gives its cell (T, S u, S (1 - u^2)), u in [-1, 1] public for each bin, S^2 = 2^40: u^2 + (1 - u^2)^2 <= 1, so its
-squared length is at most T^2 + S^2; two records in one cell have the same T, and |S phi - S phi'|^2 <= 4 S^2.
+Scores: a record gives its cell (T, S u, S (1 - u^2)), u in [-1, 1] public for each bin, S^2 = 2^40. Because u^2 + (1 - u^2)^2 <= 1, its
+squared length is at most T^2 + S^2. Two records in one cell have the same T, and |S phi - S phi'|^2 <= 4 S^2.
 
 Everything is a public table times the histogram of a cell, so that one pass over the records, which adds up bins, serves them all.
 
@@ -22,14 +22,14 @@ The integer strategy K of cumulative counts, and what least squares makes of it.
 What noisy cumulative counts say of quantiles: sums that do not fall, and the bins that a quantile may lie in.
 
 P_k is the released number of records below edge k (least squares of the strategy), N = P_m, V(c) the noise variance of a functional c.
-For the quantile x in bin j, P_(j-1) is about the records below x and P_j about those up to x, atoms or not. So the set is the hull of the
-bins with
+For the quantile x in bin j, P_(j-1) is about the records below x and P_j about those up to x, atoms or not. So the set is the hull of
+the bins with
 
-    P_(j-1) - q N <= u_(j-1)   and   P_j - q N >= l_j,      u, l = +- z s + (z^2 - 1) k / (6 s^2),   s^2 = part N q (1 - q) + V(P - q N),
+    P_(j-1) - q N <= u_(j-1)   and   P_j - q N >= l_j,      u, l = +- z s + (z^2 - 1) k / (6 s^2),   s^2 = part N q (1 - q) + V(P - q N).
 
-the second term (Cornish, Fisher 1938) for the skewness of a binomial, k = part N q (1 - q)(1 - 2 q); P_0 = 0 exactly. part: 1 for a
-population, 0 for these very records. An atom is one bin, where the hull is that bin. q is public, so that nothing is estimated but N. Any
-distribution, whole bins; noise is taken as normal.
+The second term (Cornish, Fisher 1938) is for the skewness of a binomial, k = part N q (1 - q)(1 - 2 q); P_0 = 0 exactly. The part is 1
+for a population, 0 for exactly these records. An atom is one bin, where the hull is that bin. q is public, so that nothing is estimated
+but N. Any distribution, whole bins; noise is assumed normal.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ from confide.sums.columns import codes_of, columns_of
 class Strategy:
     """K for m bins, and what least squares makes of it. table (3 m, m): K; longest: q_max; both exact.
 
-    In units where the released numbers have noise variance 1 and K is K / 2^20: covariance (m, m) of the counts, `root` a square root of
-    it, and for sums up to each edge, (m + 1,), `upto` their variances and `with_all` their covariances with the total.
+    In units where the released numbers have noise variance 1 and K is K / 2^20, covariance (m, m) is of the counts and `root` a square
+    root of it. For sums up to each edge, (m + 1,), `upto` has their variances and `with_all` their covariances with the total.
 
     >>> own = strategy(64)
     >>> variances = own.centred(np.arange(1, 65) / 64) * own.longest / 4.0**20
@@ -156,7 +156,7 @@ class Bins:
 
     @classmethod
     def graded(cls, measure: Measure, bins: int) -> Bins:
-        """At most so many bins, about half of them even, the others ever finer towards 0, and one of 0 itself, where the bounds hold 0.
+        """At most so many bins, about half of them even, the others ever finer toward 0, and one of 0 itself, where the bounds hold 0.
 
         For ranks: bounds of amounts are wide beside most of them, and records in one bin count as ties. Where 0 is outside of the bounds,
         or every value has a bin, `of`. Edges are rational, so that every machine has the same; as many even ones as there is room for.
@@ -181,7 +181,7 @@ class Bins:
     @classmethod
     def signed(cls, measure: Measure, half: int) -> Bins:
         """Bins of the size of a measure, by its sign: at most `half - 1` below 0, one of 0 itself, as many above. Half of the
-        sizes are even, the others ever finer towards 0.
+        sizes are even, the others ever finer toward 0.
 
         0 is what the grid has nearest to it. Sizes reach to the farther bound; an edge belongs to the smaller size.
         """
@@ -205,7 +205,7 @@ class Bins:
         return len(self.starts)
 
     def alone(self, codes: int) -> NDArray[np.bool_]:
-        """Bins of one value, of so many codes: records there are ties by themselves."""
+        """Bins of one value, of so many codes: records there are ties among themselves."""
         return np.diff(np.array(self.starts), append=codes) <= 1
 
     @cached_property
@@ -521,7 +521,7 @@ class CumulativeCounts:
 
     @property
     def below_noise(self) -> bool:
-        """Whether the group is too small beside the noise to say anything."""
+        """Whether the group is too small relative to the noise to say anything."""
         return self.size < _FEWEST * self.size_sd
 
     @cached_property
@@ -563,7 +563,7 @@ class CumulativeCounts:
         return records, sqrt(variance / room) if room > 0 else inf
 
     def widths(self, q: float, edges: Sequence[float], step: float = 0.0) -> tuple[float, float]:
-        """(how wide the 95 % interval of the quantile is, how wide it would be by sampling alone).
+        """(how wide the 95% interval of the quantile is, how wide it would be by sampling alone).
 
         edges (m + 1,): of the bins; step: of whole values.
         In units of the edges, between which the counts are read; a set of one bin, which may be an atom, in numbers of records.

@@ -11,7 +11,7 @@ import numpy as np
 from confide._helpers import later
 from confide.errors import PlanError
 from confide.results.base import BaseResult, marked
-from confide.results.pages.content import Column, level_heads
+from confide.results.pages.content import Column
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,12 +68,11 @@ class Intervals(BaseResult):
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """estimate, low, high; one row for each name."""
-        low, high = level_heads(alpha)
         return (
             Column("term", self.names, "name", head=self.rows_are),
             Column("estimate", self.estimates),
-            Column("ci_low", self.low, "interval", head=low),
-            Column("ci_high", self.high, "interval", head=high),
+            Column("ci_low", self.low, "interval"),
+            Column("ci_high", self.high, "interval"),
         )
 
     def notes(self) -> tuple[tuple[str, str], ...]:

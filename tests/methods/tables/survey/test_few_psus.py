@@ -67,13 +67,13 @@ def test_domains_have_the_degrees_of_freedom_of_their_own_psus(name: str) -> Non
     alone, two, four, many = (every[every["d"] == label] for label in LABELS)
     # one PSU, or two, show too little of how PSUs differ
     for few in (alone, two):
-        assert few["flag"].str.contains("few_psus").all() and (few["df"] < 2.5).all()
-    assert ((four["df"] <= 3) | four["flag"].str.contains("few_psus")).mean() >= 0.9
-    assert not many["flag"].str.contains("few_psus").any()
+        assert few["flags"].str.contains("few_psus").all() and (few["df"] < 2.5).all()
+    assert ((four["df"] <= 3) | four["flags"].str.contains("few_psus")).mean() >= 0.9
+    assert not many["flags"].str.contains("few_psus").any()
     assert (many["df"] <= len(PSUS) - 1).all() and many["df"].median() > 9
     # what no flag speaks against covers: 99.9 % of draws of .95 have at least so many
-    plain = every[~every["flag"].str.contains("few_psus")]
-    hits = ((plain["low"] <= 22) & (plain["high"] >= 22)).sum()
+    plain = every[~every["flags"].str.contains("few_psus")]
+    hits = ((plain["ci_low"] <= 22) & (plain["ci_high"] >= 22)).sum()
     assert hits >= stats.binom.ppf(0.001, len(plain), 0.95)
 
 
@@ -92,9 +92,9 @@ def test_a_subgroup_has_its_own_psus(schema: cf.Schema) -> None:
     for seed in range(10):
         found = table(small, seed, cf.tables.Means("y ~ 1", inference="population", where="d == 'in 1'"))
         assert found.status in ("imprecise", "no_information") and "more than three PSUs" in found.reason
-        assert "few_psus" in found.to_frame()["flag"][0]
+        assert "few_psus" in found.to_frame()["flags"][0]
     many = table(schema, 1, cf.tables.Means("y ~ 1", inference="population", where="d == 'in 23'"))
-    assert many.status == "valid" and not many.to_frame()["flag"].str.contains("few_psus").any()
+    assert many.status == "valid" and not many.to_frame()["flags"].str.contains("few_psus").any()
     assert 9 < many.df.iloc[0] <= 22
 
 
@@ -105,7 +105,7 @@ def test_a_share_rests_on_those_who_are_not_in_it_as_well() -> None:
         schema = cf.Schema(COLUMNS, design=cf.SurveyDesign(psu="v", size=100, count=len(PSUS)))
         found = simulated(method, cf.read(frame, schema), cf.GDP(3.0), 1)
         own = found.to_frame()
-        assert own[own["s"].isin(["f", "m"])]["flag"].str.contains("few_psus").all()
+        assert own[own["s"].isin(["f", "m"])]["flags"].str.contains("few_psus").all()
     # the total of a column where it is in 29 PSUs is as good as these
     total = simulated(
         cf.tables.Totals("y ~ s", inference="population"),
@@ -113,7 +113,7 @@ def test_a_share_rests_on_those_who_are_not_in_it_as_well() -> None:
         cf.GDP(3.0),
         1,
     ).to_frame()
-    flags = dict(zip(total["s"].astype(str), total["flag"].str.contains("few_psus"), strict=True))
+    flags = dict(zip(total["s"].astype(str), total["flags"].str.contains("few_psus"), strict=True))
     assert flags["f"] and not flags["m"]
 
 
@@ -122,7 +122,7 @@ def test_in_strata_of_two_a_cell_has_half_of_its_psus() -> None:
         found = table(PAIRS, seed, mu=30.0)
         df = dict(zip(found.to_frame()["d"].astype(str), found.df, strict=True))
         assert df["in 23"] <= 12 and df["in 4"] <= 2
-        assert found.to_frame()["flag"][2].count("few_psus") == 1
+        assert found.to_frame()["flags"][2].count("few_psus") == 1
 
 
 def test_no_sum_over_levels_of_which_one_is_in_one_psu() -> None:
@@ -135,7 +135,7 @@ def test_no_sum_over_levels_of_which_one_is_in_one_psu() -> None:
 
 def test_these_records_alone_need_no_psus() -> None:
     found = table(IDS, 1, cf.tables.Means("y ~ d", inference="dataset"))
-    assert not found.to_frame()["flag"].str.contains("few_psus").any() and np.isinf(found.df).all()
+    assert not found.to_frame()["flags"].str.contains("few_psus").any() and np.isinf(found.df).all()
 
 
 @pytest.mark.parametrize("schema", [IDS, LISTED], ids=["ids", "listed"])

@@ -539,7 +539,7 @@ def test_differences_count_psus_that_both_cells_lie_in() -> None:
     frame["x"] = np.clip(5 + g.normal(size=200)[village] + 0.5 * g.normal(size=4_000), 1, 9)
     schema = cf.Schema({k: COLUMNS[k] for k in ("sex", "x")}, cluster=cf.Clusters("v", size=20, largest=20))
     found = simulated(cf.tables.Means("x ~ sex", inference="population"), cf.read(frame, schema), cf.GDP(2.0), 1)
-    low, high = found.diff({"sex": "f"}, {"sex": "m"}).iloc[0][["low", "high"]]
+    low, high = found.diff({"sex": "f"}, {"sex": "m"}).iloc[0][["ci_low", "ci_high"]]
     apart = np.sqrt((found.bse[["x | sex=f", "x | sex=m"]] ** 2).sum())
     assert high - low < 0.5 * 2 * 1.96 * apart
 
@@ -841,7 +841,7 @@ def test_psus_that_are_larger_and_closer_than_declared_are_made_up_for(what: str
 def test_plans_warn_of_too_few_psus_with_the_number_that_would_do() -> None:
     few = cf.Schema(COLUMNS, design=cf.SurveyDesign(psu="v", size=4, largest=4, count=20))
     (text,) = [one for one in cf.plan(METHODS["counts"], few, cf.GDP(0.5)).warnings if "too few PSUs" in one]
-    enough = int(text.split("about ")[-1].split(" PSUs")[0].replace(",", ""))
+    enough = int(text.split("About ")[-1].split(" PSUs")[0].replace(",", ""))
     more = cf.Schema(COLUMNS, design=cf.SurveyDesign(psu="v", size=4, largest=4, count=enough))
     assert not any("too few" in one for one in cf.plan(METHODS["counts"], more, cf.GDP(0.5)).warnings)
 
@@ -913,7 +913,7 @@ def test_public_totals_come_from_a_mapping_or_a_file(tmp_path: Path) -> None:
     path = tmp_path / "totals.csv"
     path.write_text("sex,persons\nf,51000\nm,49000\n")
     one, other = found.poststratify({"f": 0.51, "m": 0.49}, "sex", of="x"), found.poststratify(path, "sex", of="x")
-    assert one.equals(other) and one["low"].iloc[0] < one["estimate"].iloc[0] < one["high"].iloc[0]
+    assert one.equals(other) and one["ci_low"].iloc[0] < one["estimate"].iloc[0] < one["ci_high"].iloc[0]
     for wrong in (
         {"f": 1},
         {"f": 1, "m": -1},

@@ -1,28 +1,34 @@
 """Efficient propose-test-release: a least-squares line with noise for its own data's least eigenvalue, not for the worst data's.
 
-Estimates the line E[y|x] = intercept + x'beta: least squares of jointly weighted records, (z, t) times sqrt(w), w = min(1, cap/|z|^2),
-in scaled units of the public bounds, projected to a ball |phi| <= radius. The guarantee may fail with a small probability, so the
-request needs a delta.
+Estimates E[y|x] = intercept + x'beta by least squares of jointly weighted records, (z, t) times sqrt(w), w = min(1, cap/|z|^2). Units
+are scaled by the public bounds, and the coefficients are projected to a ball |phi| <= radius. The guarantee may fail with a small
+probability, so the request needs a delta.
 
-Guarantee: GDP(mu, delta), substitute. With L the smallest eigenvalue of the weighted Gram matrix, X and Y the bounds on a weighted row and
-response, kappa as in `reading` (where the proofs are): L moves by at most X^2, and where L >= lam + X^2 the line moves by
+Guarantee: mu-GDP but for delta, substitute. L is the smallest eigenvalue of the weighted Gram matrix, X and Y the bounds on a weighted
+row and response, kappa as in `reading` (where the proofs are). L moves by at most X^2. Where L >= lam + X^2, the coefficients move by
 at most alpha = X^2 radius kappa(Y/(X radius))/lam.
-    mode="adaptive"  L~ = L + N is released with 10 % of mu^2. lam = L~ - T - X^2, P(N >= T) <= delta, is a lower bound of L - X^2 but for
-                     probability delta. Where lam > X^2 the line gets noise for alpha(lam), else there is no reply. mu^2 and deltas add.
-    mode="safe"      lam = lam0 is public. The safety (L - lam0 - X^2)_+/X^2, moved by at most 1, must pass a hidden Gaussian test, whose
-                     share of mu^2 makes a safety of gamma_plan pass with probability 1 - beta. Two neighbours are either both safe (mu^2
-                     adds), or one replies with probability at most delta and the other never.
-What follows the test: 5 % of mu^2 for the residual variance (a sum of squares at the released line, moved by at most 4 in scaled
-units) and the count of records (moved by 1), and the rest for the line; all Gaussian mechanisms on exact integers (Dong, Roth, Su 2022).
-Source: Shen, Tong, Wang 2026 (Algorithms 2 and 4), with corrected and smaller constants, exact calibration, and a
-form without a threshold to choose.
 
-Interval: Student t, from 2 sigma2/lam + s^2 for each scaled coefficient, s the sd of the noise. lam is below the least eigenvalue, and 2 is
-what is allowed for unequal variances: the meat of the sandwich, in the direction of a coefficient, may be twice sigma2 A. Covers the
-population's weighted least-squares line (weights w, public; plain where the cap is never reached) for responses clipped to the declared
-bounds, whatever the shape of the mean, if the line is no longer than the radius; given a reply, where `conditional_on_reply` is flagged.
-The noise is made for the worst direction of the features: wide, and kept to compare with published work. `LeastSquares` has short
-intervals.
+mode="adaptive" : L~ = L + N is released with 10% of the budget.
+    lam = L~ - T - X^2, P(N >= T) <= delta, is a lower bound of L - X^2 but for probability delta. Where lam > X^2 the coefficients get
+    noise for alpha(lam), else the method declines. Squares of mu and deltas add.
+mode="safe" : lam = lam0 is public.
+    The safety (L - lam0 - X^2)_+/X^2, moved by at most 1, must pass a hidden Gaussian test. Its share of the budget makes a safety of
+    gamma_plan pass with probability 1 - beta. Two neighbors are either both safe (squares of mu add), or one replies with probability
+    at most delta and the other never.
+
+What follows the test: 5% of the budget for the residual variance and the count of records, and the rest for the coefficients. The
+residual variance is a sum of squares at the released coefficients, moved by at most 4 in scaled units; the count is moved by 1. All are
+Gaussian mechanisms on exact integers (Dong, Roth, Su 2022). Source: Shen, Tong, Wang 2026 (Algorithms 2 and 4), with corrected and
+smaller constants, exact calibration, and a form without a threshold to choose.
+
+Interval: Student t, from 2 sigma2/lam + s^2 for each scaled coefficient, s the SD of the noise. The bound lam is below the least
+eigenvalue. A factor of 2 allows for unequal variances. The meat of
+the sandwich, in the direction of a coefficient, may be twice that of equal variances, sigma2 A (the Gram matrix).
+The interval covers the population's
+weighted least-squares coefficients (public weights w, all 1 where the cap is never reached) for responses
+clipped to the declared bounds, whatever the shape of the mean. It assumes that the radius bounds their length, and
+holds given an answer, where `conditional_on_reply` is flagged. The noise is made for the worst direction of the features: wide, and
+kept to compare with published work. `LeastSquares` has short intervals.
 """
 
 from __future__ import annotations
@@ -82,13 +88,50 @@ _MODES = ("adaptive", "safe")
 
 @dataclass(frozen=True)
 class EfficientPTR(FormulaMethod):
-    """Linear regression by efficient propose-test-release: a line with intervals, or no reply.
+    """Linear regression by efficient propose-test-release.
 
-    formula: "y ~ a + b"; mode: "adaptive" (default) or "safe", which needs public lam0 and gamma_plan; radius: bound on the length of
-    the scaled line (default 2: a line that stays within the response's bounds on the whole box has length 1 at most); leverage_cap: bound
-    on a weighted row's squared length (default 1 + d/3, without an intercept d/3); lam0: least eigenvalue that the noise is made for;
-    gamma_plan: safety that shall pass with probability 1 - beta; term_bounds: public bounds of derived terms. Two passes.
+    The estimand is the least-squares coefficients in the population, weighted
+    by leverage. The method may decline to answer. It is kept to compare with
+    published work: `LeastSquares` has shorter intervals and always answers.
 
+    Parameters
+    ----------
+    formula : str
+        R-style formula, such as ``"income ~ age + region"``.
+    mode : {"adaptive", "safe"}, default "adaptive"
+        "adaptive" releases a lower bound of the least eigenvalue. "safe" tests
+        a public one, and needs `lam0` and `gamma_plan`.
+    radius : float, default 2.0
+        Bound on the length of the scaled coefficients. A fit that stays within
+        the response's bounds for all features has length 1 at most.
+    leverage_cap : float, optional
+        Bound on a weighted row's squared length. Left out: 1 + d/3 for d
+        terms, without an intercept d/3.
+    lam0 : float, optional
+        Least eigenvalue that the noise is made for, in mode "safe".
+    gamma_plan : float, optional
+        Safety that passes the test with probability 1 - beta, in mode "safe".
+    beta : float, default 0.001
+        Probability of declining at that safety.
+
+    See Also
+    --------
+    confide.regression.LinearEstimates : The result.
+    confide.linear_regression : Shorter intervals, no delta, always an answer.
+
+    Notes
+    -----
+    Guarantee: Gaussian DP with a failure probability delta, under
+    substitution. The noise is calibrated to a certified least eigenvalue of
+    the weighted Gram matrix. Two passes over the records.
+
+    References
+    ----------
+    Shen, Tong and Wang (2026), Algorithms 2 and 4, with corrected constants.
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> plan = EfficientPTR("y ~ x").plan(schema, cf.ApproxDP(1.0, 1e-6))
@@ -206,7 +249,7 @@ class EfficientPTR(FormulaMethod):
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """One pass for the moments and the test, and after a reply a second one for the residuals at the released line."""
+        """One pass for the moments and the test, and after a reply a second one for the residuals at the released coefficients."""
         line, count, public = plan.statistic("line"), plan.statistic("count"), dict[str, Array]()
         assert isinstance(line, CertifiedLine)
         gram, present = source.aggregate(Gram(line.map), count)
@@ -226,7 +269,7 @@ class EfficientPTR(FormulaMethod):
         return public
 
     def _replied(self, meter: Meter, plan: Plan, line: CertifiedLine, gram: NDArray[Any]) -> tuple[bool, float]:
-        """Whether the line may be drawn, and the eigenvalue that every neighbour has then."""
+        """Whether the coefficients may be drawn, and the eigenvalue that every neighbor has then."""
         if self.mode == "safe":
             safety = plan.statistic("safety")
             assert isinstance(safety, Safety)
@@ -241,7 +284,7 @@ class EfficientPTR(FormulaMethod):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> LinearEstimates:
-        """The regression table, or a result with status "declined". A question has nothing to ask: `PlanError`."""
+        """The regression table, or a result with status "declined". There are no options: `PlanError`."""
         (options or ResultOptions()).only()
         line = self._line(self._design(release.plan.declared))
         return CertifiedReading(f"{self.name} {self.version}", release, line, self.mode == "adaptive").table()
@@ -261,8 +304,8 @@ class EfficientPTR(FormulaMethod):
 
 
 _WIDE = (
-    "EfficientPTR is kept to compare with published work: its noise is made for the worst direction of the features, and intervals are "
-    "wide (docs/coverage.md); LeastSquares with the same formula has shorter ones, no delta and always a reply"
+    "EfficientPTR is kept to compare with published work. Its noise is made for the worst direction of the features, and intervals are "
+    "wide (docs/coverage.md). LeastSquares with the same formula has shorter ones, no delta and always an answer"
 )
 
 

@@ -1,33 +1,34 @@
 """The least-squares line of records of bounded length, and how far one record moves it where the least eigenvalue is certified.
 
-A record is a row u and a response r, weighted jointly by w = min(1, cap/|z|^2) of its features alone, so that under a linear model
-weighting costs no bias: (u, r) = sqrt(w) (z, t). With an intercept z = (1, x~) and t are measured from the middle of the public bounds in
-half-widths; without one z = x/H and t = y/H from 0, H the larger of the two bounds in size. Coded rows m = rint(S (u, r)) obey
-|m_u|^2 <= U and |m_r| <= T whatever the floats did; X = sqrt(U)/S and Y = T/S are then exact bounds on |u| and |r|.
+A record is a row u and a response r, weighted jointly by w = min(1, cap/|z|^2) of its features alone, (u, r) = sqrt(w) (z, t). Under a
+linear model weighting therefore costs no bias. With an intercept z = (1, x~) and t are measured from the middle of the public bounds,
+in units of half their width. Without one z = x/H and t = y/H from 0, H the larger of the two bounds in size. Coded rows m = rint(S (u,
+r)) obey |m_u|^2 <= U and |m_r| <= T whatever the floats did; X = sqrt(U)/S and Y = T/S are then exact bounds on |u| and |r|.
 
-For phi = A^-1 b, A = sum u u', b = sum u r, projected radially to |phi| <= R, and L the smallest eigenvalue of A, under substitute:
+For phi = A^-1 b, A = sum u u', b = sum u r, projected radially to |phi| <= R, and L the smallest eigenvalue of A, under substitution:
 
-    (a) L moves by at most X^2. A record adds u u', which is positive with norm at most X^2, to a sum that both data sets share (Weyl 1912).
-    (b) Where L(A) >= lam + X^2, every neighbour has L(A') >= lam, and phi moves by at most alpha = X^2 R kappa(Y/(X R))/lam.
+    (a) L moves by at most X^2. A record adds u u', positive with norm at most X^2, to a sum that both datasets share (Weyl 1912).
 
-Proof of (b). For the unprojected lines A'(phi' - phi) = (b' - b) - (A' - A) phi, whose length is at most the largest, over unit vectors
-e, of f(u', r') - f(u, r), f(u, r) = (e'u)(r - u'phi). With |phi| = s, angles a, b of u', u to e and c of phi to e, this is
-(X^2 s/2)(cos(2b - c) - cos(2a - c)) + X Y (|cos a| + |cos b|) at most; rows shorter than X are no worse in two dimensions or more, where
-f has no interior extreme. By sums of half angles it is at most the largest over d of 2 cos d (X^2 s sin d + X Y) = X^2 s kappa(Y/(X s)),
-at sin d = (sqrt(q^2 + 8) - q)/4, q = Y/(X s). By symmetry s is the smaller of the two lengths. If s <= R, projection moves points no
-further apart, and s kappa(Y/(X s)) grows with s. If s > R, both lie outside the ball and |v/|v| - v'/|v'|| <= |v - v'|/s gives
-R X^2 kappa(Y/(X s))/lam, and kappa grows with its argument, which falls in s. The source has 4 for kappa(1) = 2.598, 2 X^2 in (a), and the
-length of the projected line in place of s, for which its identity does not hold.
+    (b) Where L(A) >= lam + X^2, every neighbor has L(A') >= lam, and phi moves by at most alpha = X^2 R kappa(Y/(X R))/lam.
 
-Released is rint(2^20 phi/alpha): it moves by 2^20 steps, sqrt(p) for rounding, and as many again for floats, whatever lam is. The equations
-are solved in exact integers; floats enter when phi is scaled, with an error below half a step up to 10^9 records.
+Proof of (b). The unprojected lines have A'(phi' - phi) = (b' - b) - (A' - A) phi. Its length is at most the largest, over unit vectors
+e, of f(u', r') - f(u, r), f(u, r) = (e'u)(r - u'phi). Let |phi| = s, with angles a, b of u', u to e and c of phi to e. Then this is
+(X^2 s/2)(cos(2b - c) - cos(2a - c)) + X Y (|cos a| + |cos b|) at most. Rows shorter than X are not worse in two dimensions or more,
+where f has no interior extreme. By sums of half angles it is at most the largest over d of 2 cos d (X^2 s sin d + X Y) = X^2 s
+kappa(Y/(X s)). The largest is at sin d = (sqrt(q^2 + 8) - q)/4, q = Y/(X s). By symmetry s is the smaller of the two lengths. If s <=
+R, projection moves points no further apart, and s kappa(Y/(X s)) grows with s. If s > R, both lie outside the ball and |v/|v| -
+v'/|v'|| <= |v - v'|/s gives R X^2 kappa(Y/(X s))/lam, and kappa grows with its argument, which falls in s. The source has 4 for
+kappa(1) = 2.598, 2 X^2 in (a), and the length of the projected line instead of s, for which its identity does not hold.
+
+Released is rint(2^20 phi/alpha): it moves by 2^20 steps, sqrt(p) for rounding, and as many again for floats, whatever lam is. The
+equations are solved in exact integers; floats enter when phi is scaled, with an error below half a step up to 10^9 records.
 
 A release of `EfficientPTR` read as a regression table: which line it is of, its status, and intervals with what they allow for.
 
-The line's noise is the same in every direction of the scaled coefficients, and its sampling variance is known as an upper bound alone:
-sigma2/lam with equal residual variances, lam below the least eigenvalue of A = sum w z z'. With others it is c'A^-1 M A^-1 c, where
-M = sum w^2 e^2 z z': at most (X^2/lam)(sum e^2/lam), because (c'A^-1 sqrt(w) z)^2 <= X^2/lam^2. That is the price of any variances; allowed
-for is `UNEQUAL`.
+The noise of phi is the same in every direction of the scaled coefficients, and its sampling variance is known as an upper bound alone.
+With equal residual variances it is sigma2/lam, lam below the least eigenvalue of A = sum w z z'. With others it is c'A^-1 M A^-1 c,
+where M = sum w^2 e^2 z z': at most (X^2/lam)(sum e^2/lam), because (c'A^-1 sqrt(w) z)^2 <= X^2/lam^2. That is the price of any
+variances; allowed for is `UNEQUAL`.
 """
 
 from __future__ import annotations
@@ -140,9 +141,9 @@ class JointRows(CodedRows):
 
 @dataclass(frozen=True)
 class ResidualSquares(CodedRows):
-    """2^18 clip(t - z'phi, -2, 2)^2 of a record, not weighted: in [0, 2^20] for any phi. `at(phi)` is the map at a released line.
+    """2^18 clip(t - z'phi, -2, 2)^2 of a record, not weighted: in [0, 2^20] for any phi. `at(phi)` is the map at released coefficients.
 
-    A response and a line within the bounds are up to two half-ranges apart, and with two-valued responses they often are.
+    A response and a fit within the bounds are up to two half-ranges apart, and with two-valued responses they often are.
     """
 
     design: ModelMatrix
@@ -223,7 +224,7 @@ class Safety(LeastEigenvalue):
 
 @dataclass(frozen=True)
 class CertifiedLine(_OfGram):
-    """rint(2^20 phi/alpha), phi projected to |phi| <= radius, alpha for a least eigenvalue of `lam` at every neighbour (`at`)."""
+    """rint(2^20 phi/alpha), phi projected to |phi| <= radius, alpha for a least eigenvalue of `lam` at every neighbor (`at`)."""
 
     radius: float = 1.0
     lam: float = 1e9
@@ -305,7 +306,7 @@ def solve_exactly(matrix: list[list[int]], right: list[int]) -> tuple[list[int],
 
 _AT_THE_RADIUS = Flag(
     "at_declared_radius",
-    "the released line is as long as the declared radius, which may have cut it; a larger radius needs a new release",
+    "the released coefficients are as long as the declared radius, which may have limited them; a larger radius needs a new release",
 )
 
 
@@ -316,11 +317,11 @@ UNEQUAL = 2.0
 _SURE = 0.95
 
 _NO_REPLY = (
-    "the safety test did not pass: the records do not determine the line well enough for this budget; ask for fewer terms, more records "
-    "or a larger budget"
+    "the safety test did not pass: the records do not determine the coefficients well enough for this budget; ask for fewer terms, "
+    "more records or a larger budget"
 )
-_FEW = "the noisy number of records is below three for each coefficient; ask for fewer terms, more records or a larger budget"
-_LONG = "the released line is as long as the radius, which may have cut it; ask for a larger radius in a new release"
+_FEW = "the estimated number of records is below three for each coefficient; ask for fewer terms, more records or a larger budget"
+_LONG = "the released coefficients are as long as the radius, which may have limited them; ask for a larger radius in a new release"
 
 
 def weighs(line: CertifiedLine) -> bool:
@@ -330,7 +331,7 @@ def weighs(line: CertifiedLine) -> bool:
 
 
 def target_of(line: CertifiedLine) -> str:
-    """What is estimated."""
+    """The estimand, in words."""
     design = line.map.design
     kind = "least squares with public leverage weights" if weighs(line) else "least squares"
     return f"linear regression of {design.response.name} on {', '.join(design.names)}, {kind}"
@@ -341,8 +342,8 @@ def intervals_for_of(line: CertifiedLine) -> str:
     weighted = "weighted least-squares line" if weighs(line) else "least-squares line"
     return (
         f"coefficients of the population's {weighted} for {line.map.design.response.name} clipped to its declared bounds; sampling of "
-        "records and privacy noise, independent records, unequal residual variances that raise no sampling variance to more than "
-        f"{UNEQUAL:g} times that of equal ones, a scaled line no longer than {line.radius:g}"
+        "records and privacy noise, independent records. Unequal residual variances raise no sampling variance to more than "
+        f"{UNEQUAL:g} times that of equal ones, and scaled coefficients have length at most {line.radius:g}"
     )
 
 
@@ -448,7 +449,7 @@ class CertifiedReading:
         }
 
     def _doubtful(self, line: CertifiedLine) -> bool:
-        """Whether a reply was planned, or looks in hindsight, less likely than 95 %."""
+        """Whether a reply was planned, or looks in hindsight, less likely than 95%."""
         release = self.release
         if not self.adaptive:
             return bool(release.plan.constants["planned reply"] < _SURE)

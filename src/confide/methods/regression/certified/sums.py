@@ -1,18 +1,17 @@
 """Moments of records whose length is clipped: sums of z z', of z t and of z clip(t - z'theta), and the smallest eigenvalue of the first.
 
-A record is u = min(1, B/|z|) z with z = (1, x~), and the response t in [-1, 1], both coded as integers (`sums.coding`):
-m = rint(S u) with |m|^2 <= 2^40, and r = rint(2^20 t) with r^2 <= 2^40. One exact Gram matrix of (m, r) holds every sum; a spend is a
-part of it:
+A record is u = min(1, B/|z|) z with z = (1, x~), and the response t in [-1, 1]. Both are coded as integers (`sums.coding`): m = rint(S
+u) with |m|^2 <= 2^40, and r = rint(2^20 t) with r^2 <= 2^40. One exact Gram matrix of (m, r) holds every sum; a spend is a part of it:
 
-    "features"    sum m m'     |m m'|_F = |m|^2 <= 2^40; two such matrices differ by at most sqrt(2) times that, being positive
-    "response"    sum m r      |m r| <= 2^40; two such vectors differ by at most twice that
-    "eigenvalue"  the smallest eigenvalue of sum m m', in steps of 2^20: at most 2^20 steps under both relations
+features : sum m m', with |m m'|_F = |m|^2 <= 2^40. Two of these matrices differ by at most sqrt(2) times that, being positive.
+response : sum m r, with |m r| <= 2^40. Two of these vectors differ by at most twice that.
+eigenvalue : the smallest eigenvalue of sum m m', in steps of 2^20: at most 2^20 steps under both relations.
 
-The eigenvalue. A record adds m m', which is positive with norm at most 2^40, so that the smallest eigenvalue of G + m m' lies between that
-of G and that plus 2^40 (Weyl 1912). Replacing m by k moves it from G + m m' to G + k k', two numbers between those same bounds. The number
-released is max(0, ceil(lambda/2^20) - 1): ceil and max keep order, and adding the whole number 2^20 commutes with ceil, so it moves by at
-most 2^40/2^20 = 2^20. It is found without floats deciding: it is the largest k >= 0 for which k = 0 or G - k 2^20 I is positive definite,
-and Sylvester's criterion decides that in integers (Bareiss 1968); floats only say where to look first.
+The eigenvalue. A record adds m m', which is positive with norm at most 2^40. So the smallest eigenvalue of G + m m' lies between that
+of G and that plus 2^40 (Weyl 1912). Replacing m by k moves it from G + m m' to G + k k', two numbers between those same bounds. The
+number released is max(0, ceil(lambda/2^20) - 1). Because ceil and max keep order, and adding the whole number 2^20 commutes with ceil,
+it moves by at most 2^40/2^20 = 2^20. Floats do not decide it: it is the largest k >= 0 for which k = 0 or G - k 2^20 I is positive
+definite. Sylvester's criterion decides that in integers (Bareiss 1968), and floats only say where to look first.
 """
 
 from __future__ import annotations
@@ -46,8 +45,13 @@ def largest_length(design: ModelMatrix) -> float:
 class BoundedRows(CodedRows):
     """One record as integers (m, r): m = rint(S u), u = min(1, length/|z|) z, r = rint(2^20 t); width terms + 2, the response last.
 
-    length: bound B on |u|, above 0; from `largest_length` on nothing is clipped. joint: clip the whole row (z, t) to length B instead and
-    code it with one S, so that |(m, r)|^2 <= 2^40. Without `joint` |m|^2 <= 2^40 and r^2 <= 2^40. `steps` is S.
+    length : float
+        Bound B on |u|, above 0; from `largest_length` on nothing is clipped.
+    joint : bool
+        Clip the whole row (z, t) to length B instead and code it with one S, so that |(m, r)|^2 <= 2^40. Without it |m|^2 <= 2^40 and
+        r^2 <= 2^40.
+
+    `steps` is S.
 
     >>> import numpy as np, confide as cf
     >>> design = cf.schema.ModelMatrix.of("y ~ x", cf.Schema({"x": cf.Numeric(0, 1, steps=3), "y": cf.Numeric(0, 1, steps=3)}))
@@ -64,8 +68,8 @@ class BoundedRows(CodedRows):
     def __post_init__(self) -> None:
         if not (isfinite(self.length) and 1e-3 <= self.length <= 1e3):
             raise PlanError(
-                f"the bound on a row's length must be from 0.001 to 1000, got {self.length!r}; rows are (1, x~) with x~ in "
-                "[-1, 1], none longer than sqrt(1 + terms): leave it out and nothing is clipped"
+                f"the bound on a row's length must be from 0.001 to 1000, got {self.length!r}; rows (1, x~) have x~ in "
+                "[-1, 1]. Leave it out and nothing is clipped"
             )
 
     @property
@@ -161,7 +165,7 @@ class ClippedResidualRows(CodedRows):
 
 @dataclass(frozen=True)
 class Part(FunctionOf):
-    """One part of the exact Gram matrix of bounded rows, as a statistic of its own: "features", "response" or "eigenvalue".
+    """One part of the exact Gram matrix of bounded rows, as a statistic: "features", "response" or "eigenvalue".
 
     map: not joint. `of(whole)` takes the part from the Gram matrix of the same map, so that one pass serves all parts.
     Shapes: (p, p), (p,), (1,) with p = terms + 1. Sensitivities and their proofs: see the head of this file.

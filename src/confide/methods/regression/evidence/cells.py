@@ -1,22 +1,22 @@
 """The cells of a design: sets of records that a combination of its columns is 1 on and 0 elsewhere, as the formula and the schema say.
 
-A line with such a combination fits the mean of the cell's records by itself, and where they all have one outcome it has no end: the
-likeliest coefficients are infinite (Albert, Anderson 1984). So every cell must be asked for its records and its events, whatever made it:
+A model with this combination fits the mean of the cell's records separately. Where they all have one outcome, its likeliest
+coefficients are infinite (Albert, Anderson 1984). So every cell must be asked for its records and its events, whatever made it:
 
-    y ~ x            all records
-    y ~ f            the levels of f, the first one too
-    y ~ a * b        the four cells of a and b, of which (0, 0) is 1 - a - b + ab, and not the levels of a and of b
-    y ~ a:b          a = b = 1, and the others together, 1 - ab
+- y ~ x: all records
+- y ~ f: the levels of f, the first one too
+- y ~ a * b: the four cells of a and b, of which (0, 0) is 1 - a - b + ab, and not the levels of a and of b
+- y ~ a:b: a = b = 1, and the others together, 1 - ab
 
-Columns of two values and factors take part, by themselves, in products and in expressions of nothing else. Of each set of columns that a
-term has and no other term's set holds, the distinct rows of its terms are looked at. A row of which the indicator is a combination of the
-terms is a cell. Beside these come the terms that are 0 or 1 themselves, and what they leave. Of two that lie in one another the larger one
-is asked for its rest alone: where it has one outcome, so has each part of it. Terms with numbers (a:x) make no cell, and hang on one that
-they are 0 outside of.
+Columns of two values and factors take part, alone, in products and in expressions of nothing else. Of each set of columns that a term
+has and no other term's set holds, the distinct rows of its terms are looked at. A row of which the indicator is a combination of the
+terms is a cell. In addition there are the terms that are 0 or 1 themselves, and what they leave. Of two that lie in one another the
+larger one is asked for its rest alone: where it has one outcome, so has each part of it. Terms with numbers (a:x) make no cell, and
+depend on one that they are 0 outside of.
 
-That is not all: a line has no end along any direction d of the coefficients against which no record stands (`glm/noise_floor`), as in
-y ~ x of a column of three values where those at 0 have none and those at 2 all of the outcome, or in y ~ a + b. Where a formula has
-columns of few values alone, its matrix has few distinct rows (`distinct_rows`), whose outcomes are counted. Beside numbers of many
+There is more: coefficients can grow without end along any direction d against which no record stands (`glm/noise_floor`). An example is
+y ~ x of a column of three values, where those at 0 have none and those at 2 all of the outcome; another is y ~ a + b. Where a formula
+has columns of few values alone, its matrix has few distinct rows (`distinct_rows`), whose outcomes are counted. With numbers of many
 values, and beyond so many rows, only cells are looked for: that no other direction separates the outcomes is an assumption there.
 """
 
@@ -52,12 +52,20 @@ _Rows = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class DesignCell:
-    """A cell. column: of what, "f" or "a:b", "" of nothing: all records; name: its values there, "u" or "0:1".
+    """A cell of a design.
 
-    weights: sum weights (1, terms) is 1 in the cell and 0 elsewhere, (k,), of the terms' own units; along: these, and those that make a
-    number in the cell and 0 elsewhere, (k, m), all there are where the cell is all records; places: of the coefficients that hang on the
-    cell, since no others move where the line moves there alone; fixed: the terms that have one value in the cell, by place among the
-    terms, and that value.
+    column : str
+        Of what, "f" or "a:b", "" of nothing: all records.
+    name : str
+        Its values there, "u" or "0:1".
+    weights : array
+        sum weights (1, terms) is 1 in the cell and 0 elsewhere, (k,), of the terms' own units.
+    along : array
+        These, and those that make a number in the cell and 0 elsewhere, (k, m); all there are where the cell is all records.
+    places : tuple of int
+        Of the coefficients that depend on the cell, since no others move where the fit moves there alone.
+    fixed : tuple of (int, float)
+        The terms that have one value in the cell, by place among the terms, and that value.
     """
 
     column: str
@@ -70,8 +78,10 @@ class DesignCell:
 
 @dataclass(frozen=True, eq=False)
 class DistinctRows:
-    """The distinct rows that a model matrix can have, (rows, k). columns: behind them; sizes: how many values each has; row_of: the row of
-    each combination of values, the last column's changing fastest.
+    """The distinct rows that a model matrix can have, (rows, k).
+
+    columns: behind them; sizes: how many values each has; row_of: the row of each combination of values, the last column's changing
+    fastest.
     """
 
     rows: Array
@@ -99,9 +109,9 @@ def design_cells(design: ModelMatrix) -> tuple[DesignCell, ...]:
 
     >>> from confide.schema import Integer, Numeric, Schema
     >>> schema = Schema({"a": Integer(0, 1), "b": Integer(0, 1), "x": Numeric(0, 1), "y": Numeric(0, 1)})
-    >>> [cell_words(one.column, one.name) for one in design_cells(Design.of("y ~ a + x", schema))]
+    >>> [cell_words(one.column, one.name) for one in design_cells(ModelMatrix.of("y ~ a + x", schema))]
     ['a[0]', 'a[1]']
-    >>> [(one.name, one.weights.round(9).tolist()) for one in design_cells(Design.of("y ~ a:b", schema))]
+    >>> [(one.name, one.weights.round(9).tolist()) for one in design_cells(ModelMatrix.of("y ~ a:b", schema))]
     [('0:0 or 0:1 or 1:0', [1.0, -1.0]), ('1:1', [0.0, 1.0])]
     """
     columns = [_Column.of(design, place) for place in range(len(design.terms) + 1)]
@@ -112,7 +122,7 @@ def design_cells(design: ModelMatrix) -> tuple[DesignCell, ...]:
 
 
 def all_records(design: ModelMatrix) -> DesignCell:
-    """The cell of all records: every coefficient hangs on it."""
+    """The cell of all records: every coefficient depends on it."""
     k = len(design.terms) + 1
     return DesignCell("", "", np.eye(k)[0], np.eye(k), tuple(range(k)), ())
 
@@ -126,9 +136,9 @@ def distinct_rows(design: ModelMatrix) -> DistinctRows | None:
 
     >>> from confide.schema import Integer, Numeric, Schema
     >>> schema = Schema({"a": Integer(0, 1), "b": Integer(0, 1), "x": Integer(0, 2), "t": Numeric(0, 1), "y": Integer(0, 1)})
-    >>> distinct_rows(Design.of("y ~ x", schema)).rows.tolist()
+    >>> distinct_rows(ModelMatrix.of("y ~ x", schema)).rows.tolist()
     [[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]]
-    >>> [distinct_rows(Design.of(formula, schema)) for formula in ("y ~ a", "y ~ a * b", "y ~ a + b + t")]
+    >>> [distinct_rows(ModelMatrix.of(formula, schema)) for formula in ("y ~ a", "y ~ a * b", "y ~ a + b + t")]
     [None, None, None]
     """
     columns = [_Column.of(design, place, _FEW) for place in range(len(design.terms) + 1)]
@@ -150,8 +160,11 @@ def distinct_rows(design: ModelMatrix) -> DistinctRows | None:
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A column of the model matrix. crossed: schema columns of levels or two values, in their order; own: its factors of these alone; rest:
-    the names of its other ones; low, high: what the product lies between where there is no other.
+    """A column of the model matrix.
+
+    crossed: schema columns of levels or two values, in their order; own: its factors of these alone; rest: the names of its other ones.
+
+    low, high: what the product lies between where there is no other.
     """
 
     crossed: tuple[str, ...]
@@ -171,7 +184,7 @@ class _Column:
         return cls(tuple(name for name in design.schema.columns if name in names), own, rest, term.low, term.high)
 
     def at(self, values: Mapping[str, Array], rows: int) -> Array:
-        """The product of its own factors."""
+        """The product of the factors in `own`."""
         found = np.ones(rows)
         for part in self.own:
             found = found * _factor(part, values)

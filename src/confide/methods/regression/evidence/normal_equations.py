@@ -1,6 +1,6 @@
 """Normal equations from noisy second moments, and a covariance that knows the noise.
 
-In scaled units: z = (1, x~), t the response, A = sum w z z', b = sum w z t, q = sum w t^2, each released with Gaussian noise
+In scaled units z = (1, x~), and t is the response. A = sum w z z', b = sum w z t and q = sum w t^2 are released with Gaussian noise
 of known variance. The noise enters the estimating equation A theta = b linearly, with covariance
 
     G(theta) = (Sb^2 + SA^2 |theta|^2 / 2) I + (SA^2 / 2) theta theta'
@@ -47,7 +47,7 @@ class NoisyMoments(NoisySums):
         return float(self.gram[0, 0] if self.axis is None else self.axis @ self.gram @ self.axis)
 
     def square_noise(self, size: float) -> float:
-        """The largest sd of the noise in a residual sum of squares at a line with |theta|^2 = size."""
+        """The largest SD of the noise in a residual sum of squares at a line with |theta|^2 = size."""
         return sqrt(self.sd_square**2 + 4 * self.sd_cross**2 * size + (self.sd_gram * size) ** 2)
 
     def noise_covariance(self, theta: Array) -> Array:
@@ -71,7 +71,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class MiddleMatrix:
-    """The noisy meat of a robust covariance, (p, p), and the sd of the symmetric noise on its diagonal.
+    """The noisy meat of a robust covariance, (p, p), and the SD of the symmetric noise on its diagonal.
 
     lifted: what stands for it where its noise left too little (`floored`).
     """
@@ -89,16 +89,16 @@ class MiddleMatrix:
         return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
     def raised(self, sds: float) -> MiddleMatrix:
-        """The meat plus `sds` noise sds in every direction: an upper bound, positive semi-definite like the meat itself."""
+        """The meat plus `sds` SDs of its noise in every direction: an upper bound, positive semi-definite like the meat itself."""
         return MiddleMatrix(self.positive + sds * self.sd * np.eye(len(self.values)), self.sd)
 
     def unclipped(self, total: float, *, weighted: bool = False) -> MiddleMatrix:
         """The meat scaled to the residual sum of squares that the moments show, `total` = sum w r^2 of unclipped residuals.
 
-        A limit of residuals that binds makes the meat too small (to a quarter at worst at half the response's range). Without weights its
-        first entry is that sum, but for a noise of `sd`, which scales nothing up. With them sum w^2 r^2 is .935 to .940 of sum w r^2 for
-        uniform features (d = 1 to 10), and less for most others; `total` carries the mean weight, and .94 allows for its spread. Never
-        scaled down.
+        A limit of residuals that binds makes the meat too small (to a quarter at worst at half the response's range). Without weights
+        its first entry is that sum, but for a noise of `sd`, which scales nothing up. With weights sum w^2 r^2 is 0.935 to 0.940 of sum
+        w r^2 for uniform features (d = 1 to 10), and less for most others. `total` carries the mean weight, and 0.94 allows for its
+        spread. Never scaled down.
         """
         if weighted:
             factor = 0.94 * total / max(self.values[0, 0], self.sd)
@@ -139,10 +139,10 @@ class Fit:
     def degrees_of_freedom(self, to_units: Array, meat: MiddleMatrix | None = None) -> float:
         """Degrees of freedom for intervals of the rows of `to_units` theta.
 
-        The noise of the meat makes an estimated variance V_j = c'(M + G)c, c = bread to_units_j, uncertain by sd |c|^2, which is worth
-        2 V_j^2 / (sd^2 |c|^4) degrees (Satterthwaite 1946). A t quantile with k degrees widens a squared interval by about
-        (1 + z^2) / (2 k); what setting negative eigenvalues of the meat to 0 has added already counts against that. The least
-        degrees over the rows join the residual ones.
+        The noise of the meat makes an estimated variance V_j = c'(M + G)c, c = bread to_units_j, uncertain by `sd` |c|^2. That is worth
+        2 V_j^2 / (`sd`^2 |c|^4) degrees (Satterthwaite 1946). A t quantile with k degrees widens a squared interval by about (1 + z^2)
+        / (2 k). What setting negative eigenvalues of the meat to 0 has added already counts against that. The least degrees over the
+        rows join the residual ones.
         """
         if meat is None:
             return self.df
@@ -161,9 +161,11 @@ class Fit:
 def fit(moments: NoisyMoments, line: Line, largest: float = 1.0) -> Fit:
     """Solve the noisy normal equations within an affine set.
 
-    The residual variance is corrected by tr((P'AP)^{-1} P'GP): theta is fitted to the same noise that is in the residual sum of
-    squares, which makes it too small by that much on average. largest: the residual variance is at most this, 1 in units of half the
-    response's range. Raises `numpy.linalg.LinAlgError` when P'AP is singular.
+    The residual variance is corrected by tr((P'AP)^{-1} P'GP). This is because theta is fitted to the same noise that is in the
+    residual sum of squares, which makes it too small by that much on average.
+
+    largest: the residual variance is at most this, 1 in
+    units of half the response's range. Raises `numpy.linalg.LinAlgError` when P'AP is singular.
     """
     basis, offset = line.basis, line.offset
     system = basis.T @ moments.gram @ basis
@@ -196,7 +198,7 @@ def floored(fitted: Fit, meat: MiddleMatrix) -> MiddleMatrix:
 def trusted(fitted: Fit, to_units: Array, meat: MiddleMatrix | None) -> tuple[MiddleMatrix | None, float]:
     """The meat to use and the degrees of freedom: where noise outweighs it, an upper bound of it with the residual ones.
 
-    A variance known to fewer than ten degrees of freedom is no estimate: each is then replaced by its upper 95 % bound.
+    A variance known to fewer than ten degrees of freedom is not an estimate: each is then replaced by its upper 95% bound.
     """
     df = fitted.degrees_of_freedom(to_units, meat)
     if meat is None or df >= min(_FEW, fitted.df):
@@ -207,8 +209,9 @@ def trusted(fitted: Fit, to_units: Array, meat: MiddleMatrix | None) -> tuple[Mi
 def noisy_middle_matrix(fitted: Fit, meat: MiddleMatrix | None, cap: float) -> NoisyMiddleMatrix:
     """What a joint test knows of the sampling of scores: the released meat, and s2 A for what it is under equal residual variances.
 
-    Scores are weighted twice, A once: its mean weight is taken off. The size of s2 is uncertain by the noise of the residual sum of
-    squares, whose sd is at most sqrt(sd_q^2 + 4 sd_b^2 |theta|^2 + sd_A^2 |theta|^4), and by its sampling, sqrt(2/df) for normal residuals.
+    Scores are weighted twice, A once: its mean weight is divided out. The size of s2 is uncertain by the noise of the residual sum of
+    squares, whose SD is at most sqrt(sd_q^2 + 4 sd_b^2 |theta|^2 + sd_A^2 |theta|^4). It is also uncertain by its sampling, sqrt(2/df)
+    for normal residuals.
     """
     moments, size = fitted.moments, float(fitted.theta @ fitted.theta)
     weight = fitted.weighted_residuals(cap) / max(fitted.s2 * max(moments.count, 1.0), 1e-300)
@@ -223,8 +226,9 @@ def noisy_middle_matrix(fitted: Fit, meat: MiddleMatrix | None, cap: float) -> N
 def records_behind(fitted: Fit, to_units: Array, low: Array, high: Array, cap: float) -> Array:
     """About how many records, at least, the sampling variance of each coefficient comes from: x'Ax / max (x'z)^2, (rows,).
 
-    x is the coefficient's row of `to_units` A^{-1}; the maximum runs over the box of z = (1, x~), `low` and `high` (p - 1,), and is at most
-    cap |x|^2 as longer records are weighed down. A level's coefficient has about its number of records, a uniform feature's a third of all.
+    x is the coefficient's row of `to_units` A^{-1}. The maximum runs over the box of z = (1, x~), `low` and `high` (p - 1,), and is at
+    most cap |x|^2 as longer records are weighed down. A level's coefficient has about its number of records, a uniform feature's a
+    third of all.
     """
     rows = to_units @ fitted.bread
     ends = rows[:, 1:, None] * np.stack([low, high], axis=-1)
@@ -237,9 +241,11 @@ def records_behind(fitted: Fit, to_units: Array, low: Array, high: Array, cap: f
 
 
 def identified(moments: NoisyMoments, line: Line, hides: str = "") -> tuple[str, str]:
-    """Whether the released Gram matrix stands above its own noise on the line; decided from released numbers only.
+    """Whether the released Gram matrix exceeds its noise on the line; decided from released numbers only.
 
-    Symmetric Gaussian noise keeps its law in any orthonormal basis, so in k directions its operator norm is about SA sqrt(2 k).
+    Symmetric Gaussian noise has the same distribution in any orthonormal basis, so in k directions its operator norm is about SA sqrt(2
+    k).
+
     hides: the sentence on what noise hides, for the reason.
     """
     axes, _ = np.linalg.qr(line.basis)
@@ -314,13 +320,13 @@ def extent(design: ModelMatrix, box: Box | None = None) -> tuple[Array, Array]:
 
 
 def _check_units(design: ModelMatrix) -> None:
-    """Refuse bounds so large, small or far apart in size that a variance in their units is no finite double."""
+    """Refuse bounds so large, small or far apart in size that a variance in their units is not a finite double."""
     for term in (*design.terms, design.response):
         sizes = (abs(_middle(term)), _half(term))
         if max(sizes) > 1e60 or sizes[1] < 1e-60:
             raise PlanError(
-                f"the bounds of {term.name!r} are {term.low:g} and {term.high:g}; a variance in these units cannot be computed; "
-                "declare the column in other units, with a size and a width between 1e-60 and 1e60"
+                f"the bounds of {term.name!r} are {term.low:g} and {term.high:g}. No variance can be computed in these units; "
+                "declare others, with a size and a width between 1e-60 and 1e60"
             )
 
 

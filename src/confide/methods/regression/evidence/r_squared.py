@@ -1,27 +1,29 @@
-"""R squared and the residual standard deviation from noisy second moments, with intervals that suppose nothing of tails.
+"""R squared and the residual standard deviation from noisy second moments, with intervals that assume nothing of tails.
 
-RSS = q - 2 theta'b + theta'A theta and ESS = v'A v, v the line about its mean. Their errors have three parts: the noise of A, b and q,
-known; the error of theta, which moves ESS by 4 v'A V A v + 2 tr((VA)^2) and RSS in second order only; and the sampling of e^2 and of (f
-- mean)^2, whose fourth moments are at most the largest square that bounds allow times RSS and ESS. Errors of ESS and of RSS move log(1 - R
-squared) each by itself, and the squares of these margins add up (MOVER: Zou, Donner 2008), so that an error far larger than RSS is allowed
-for, too. A dash stands where that leaves every value possible.
+RSS = q - 2 theta'b + theta'A theta and ESS = v'A v, v the line about its mean. Their errors have three parts:
+
+- the noise of A, b and q, known;
+- the error of theta, which moves ESS by 4 v'A V A v + 2 tr((VA)^2) and RSS in second order only;
+- the sampling of e^2 and of (f - mean)^2, whose fourth moments are at most the largest square that bounds allow times RSS and ESS.
+
+Errors of ESS and of RSS move log(1 - R squared) separately, and the squares of these margins add up (MOVER: Zou, Donner 2008). So an
+error far larger than RSS is allowed for, too. A dash is printed where every value remains possible.
 
 R squared and the residual standard deviation of a least-squares line, each with an interval.
 
 R squared is ESS/(ESS + RSS), T = ESS + RSS. ESS = c'A c is the sum of squares of the line about its mean, c'v, less what noise and
-sampling add to it on average; RSS that of residuals, limited as far out as their scores are counted (`limits`).
-Errors:
+sampling add to it on average. RSS is that of residuals, limited at sizes up to which their scores are counted (`limits`). Errors:
 
-    sampling   a record moves R squared by g/T, g = (1 - R^2) y^2 - r^2, y the response about its mean, r its residual, and R by h/T,
-               h = g/(2 R), which stays what it is where R is 0. Sums of h^2 are released (`sums/scores.Influences`), so that no law of
-               residuals or features is supposed;
-    noise      of A and b by ESS, 4 (Ac)'V(Ac) + the noise of c'A c, of RSS by itself;
-    limits     what RSS may have lost beyond its own, at most, if tails fall as fast as those of scores are taken to;
-    both       in second order 2 tr((AV)^2), V the covariance of c: all that there is where R is 0.
+sampling : a record moves R squared by g/T, g = (1 - R^2) y^2 - r^2, y the response about its mean, r its residual.
+    It moves R by h/T, h = g/(2 R), which stays what it is where R is 0. Sums of h^2 are released (`sums/scores.Influences`), so that no
+    distribution of residuals or features is assumed.
+noise : of A and b by ESS, 4 (Ac)'V(Ac) + the noise of c'A c, of RSS separately.
+limits : what RSS may have lost beyond its limit, at most, if tails fall as fast as those of scores are assumed to.
+both : in second order 2 tr((AV)^2), V the covariance of c: all that there is where R is 0.
 
-Each part moves log(1 - R^2) by itself, and the squares of these margins add up (MOVER: Zou, Donner 2008), so that noise far larger than RSS
-is allowed for, too. Of a correlation, the signed R of one feature, it is the arc tangent (Fisher 1915).
-Sources: the influence of a correlation (Devlin, Gnanadesikan, Kettenring 1975), here of the line of several features.
+Each part moves log(1 - R^2) separately, and the squares of these margins add up (MOVER: Zou, Donner 2008), so that noise far larger
+than RSS is allowed for, too. Of a correlation, the signed R of one feature, it is the arc tangent (Fisher 1915). Sources: the influence
+of a correlation (Devlin, Gnanadesikan, Kettenring 1975), here of the line of several features.
 """
 
 from __future__ import annotations
@@ -62,10 +64,10 @@ class ResidualVariance:
 
 
 def explained(fitted: Fit, line: Line, covariance: Array, low: Array, high: Array, cap: float) -> ResidualVariance:
-    """From a fit and the covariance of theta (p, p); low, high (p - 1,): from where to where x~ goes; cap: the largest |z|^2 that counts
-    in full.
+    """R squared from a fit and the covariance of theta (p, p).
 
-    R squared is about the mean with an intercept, about the line y = 0 without (as in statsmodels).
+    low, high (p - 1,): from where to where x~ goes; cap: the largest |z|^2 that has full weight. R squared is about the mean with an
+    intercept, about the line y = 0 without (as in statsmodels).
     """
     moments, theta = fitted.moments, fitted.theta
     count, gram = max(moments.count, 1.0), (moments.gram + moments.gram.T) / 2
@@ -154,8 +156,16 @@ _ALL, _NONE = 1 - 1e-9, 1e-300
 
 @dataclass(frozen=True)
 class Influence:
-    """How influences on R are measured. line: c in v; share: R^2 as far as it is known; reach: beyond which |h| is limited, of a unit the
-    sum of those of its rows; lost: about what the reach of q takes from it.
+    """How influences on R are measured.
+
+    line : tuple of float
+        c in v.
+    share : float
+        R^2, to the extent that it is known.
+    reach : float
+        Beyond which |h| is limited; of a unit, the sum over its rows.
+    lost : float
+        About what the reach of q takes from it.
     """
 
     line: tuple[float, ...]
@@ -165,7 +175,7 @@ class Influence:
 
     @classmethod
     def of(cls, design: ModelMatrix, frame: Frame, metric: Metric, gram: Array, rss: float) -> Influence:
-        """At the line of a frame, from the noisy A and the noisy sum of squared residuals; |h| as far out as the public box allows."""
+        """At the line of a frame, from the noisy A and the noisy sum of squared residuals; |h| as large as the public box allows."""
         matrix, kept = metric.matrix, len(gram)
         axis, line = np.linalg.solve(matrix.T, np.eye(len(matrix))[0]), np.linalg.solve(matrix.T, frame.line)
         at = axis[:kept] @ gram
@@ -181,7 +191,7 @@ class Influence:
         )
 
     def limited(self, limits: Limits, count: float, mu: float, rows: int) -> Influence:
-        """With a reach where the noise of their squares is a quarter of those of normal records, or residual and line are 3.5 sds out.
+        """With a reach where the noise of their squares is a quarter of those of normal records, or residual and line are 3.5 SDs out.
 
         mu: of the sum, for one record; rows: of a unit.
         """
@@ -205,7 +215,7 @@ def _largest(share: float, line: tuple[float, float], response: tuple[float, flo
 
 @dataclass(frozen=True)
 class RSquared:
-    """R squared, its 95 % interval (NaN where it has none), and the facts that a table prints; r: what a correlation is read from."""
+    """R squared, its 95% interval (NaN where it has none), and the facts that a table prints; r: what a correlation is read from."""
 
     share: float
     interval: tuple[float, float]
@@ -243,8 +253,9 @@ class RSquared:
 
 @dataclass(frozen=True)
 class Signed:
-    """R of one feature: the line's part B of the response, sqrt(ESS), and its noise sd; RSS, its noise sd, and what its
-    limit took; the sampling sd of h.
+    """R of one feature: the line's part B of the response, sqrt(ESS), with the SD of its noise, and RSS with the SD of its noise.
+
+    lost: what the limit of RSS took; of_records: the sampling SD of h.
     """
 
     line: float
@@ -260,7 +271,7 @@ class Signed:
         return self._at(self.line, self.rss)
 
     def interval(self, z: float) -> tuple[float, float]:
-        """Of r, at this normal quantile: each part of the error moves the arc tangent by itself, and squares add up (MOVER)."""
+        """Of r, at this normal quantile: each part of the error moves the arc tangent separately, and squares add up (MOVER)."""
         middle = atanh(self.r)
         own = z * self.of_records / max(self.line**2 + max(self.rss, 0.0), _NONE) / (1 - self.r**2)
 
@@ -283,8 +294,10 @@ class Signed:
 
 @dataclass(frozen=True)
 class _LinePart:
-    """ESS as it is released, corrected for what the line took from noise and sampling, its error but for first-order sampling; and that of
-    its root, by noise alone. What the cap of A took is put back, evenly over all directions, and may be none or twice as much (1.96 sds).
+    """ESS as it is released, and corrected for what the line took from noise and sampling; its errors.
+
+    error: of ESS, but for first-order sampling; root_error: of its root, by noise alone. What the cap of A took is put back, evenly
+    over all directions, and may be none or twice as much (1.96 SDs).
     """
 
     raw: float

@@ -1,18 +1,18 @@
 """Why coefficients of a least-squares release are not answered, and what would do: bounds, rare levels, demand, what moves with what.
 
-All from the release and the schema. The demand is itself a noisy number: it is said once, for the coefficient that needs most.
+All from the release and the schema. The demand is itself a noisy number: it is stated once, for the coefficient that needs most.
 
 Which features have bounds so far from their values that a few records out there could move a coefficient unseen.
 
-reach: the farthest point of a feature's public bounds from its private mean, in its private sds. Up to 25 of them the limits of scores and
-leverages look after what can be counted, and so they do up to where a record with a residual of six sds would be limited at all: with
-many records limits are far out. Beyond, a coefficient is answered only where private counts show a short tail: at most .5 % of the records
-beyond five sds in the histogram of ranges, noise counted against it; or, where scores have no long tail, at most .5 % there as counted
-and at most .5 % as far out in the metric as every record beyond ten sds is, noise counted against these. It is never answered beyond a
-reach of 100, where one record can outweigh a sample of ten thousand. A long tail goes on where it can be seen no more; that a short one
-ends is an assumption, which the table names. All of it is post-processing.
+reach: the farthest point of a feature's public bounds from its estimated mean, in its estimated SDs. Up to a reach of 25 the limits of
+scores and leverages look after what can be counted. So they do up to where a record with a residual of six SDs would be limited at all:
+with many records limits are high. Beyond, a coefficient is answered only where DP counts show a short tail. One way is that at most
+0.5% of the records lie beyond five SDs in the histogram of ranges, noise counted against it. The other is that scores have no long
+tail. Then at most 0.5% are there as counted, and at most 0.5% as extreme in the metric as every record beyond ten SDs is, noise counted
+against these. It is never answered beyond a reach of 100, where one record can outweigh a sample of ten thousand. A long tail goes on
+where it can no longer be seen; that a short one ends is an assumption, which the table names. All of it is post-processing.
 
-What tables of lines say of their counts: records, few of them, and the share of values that were clipped.
+What tables of regressions say of their counts: records, few of them, and the share of values that were clipped.
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ _HIDDEN = 3.0
 class MissingCoefficients:
     """Places of coefficients that are not answered, by the cause.
 
-    wide: features whose bounds reach too far; demanding: those whose noise is too large; tied: place -> the wide one that it moves with;
-    apart: those that need the records of a level that was left out.
+    wide: features whose bounds reach too far; demanding: those whose noise is too large; tied: place -> the wide one that it moves
+    with.
+
+    apart: those that need the records of an excluded level.
     """
 
     wide: tuple[int, ...]
@@ -68,7 +70,7 @@ class MissingCoefficients:
 def bounds_words(
     name: str, reach: float, bounds: tuple[float, float], enough: tuple[float, float], near: float, why: str
 ) -> str:
-    """The sentence for a feature whose public `bounds` reach `reach` sds; `enough`: bounds that would do, `near` sds about the mean.
+    """The sentence for a feature whose public `bounds` reach `reach` SDs; `enough`: bounds that would do, `near` SDs about the mean.
 
     >>> bounds_words("age", 5813, (0, 1e5), (-90, 137.2), 10, "noise hides it")
     'the bounds of age reach 5,800 standard deviations: noise hides it; declare it within [0, 140] (about 10 standard deviations on either
@@ -115,7 +117,7 @@ def flat_words(name: str, bounds: tuple[float, float], enough: tuple[float, floa
 def unseen_sd(gram: NDArray[np.float64], noise: NDArray[np.float64], j: int) -> float:
     """Up to which standard deviation a feature may vary unseen, where its noisy variance is not told from 0; 0 where it is.
 
-    gram: the released sums of (1, x) (1, x)'; noise: the sds of their diagonal on its own.
+    gram: the released sums of (1, x) (1, x)'; noise: the SDs of the noise of the diagonal alone.
 
     >>> unseen_sd(np.array([[100.0, 0], [0, 9]]), np.diag([5.0, 5.0]), 0), unseen_sd(np.array([[100.0, 0], [0, 25]]), np.diag([5.0, 5.0]), 0)
     (0.4898979485566356, 0.0)
@@ -136,13 +138,13 @@ def hidden_words(names: Sequence[str], gram: NDArray[np.float64]) -> str:
     >>> hidden_words(["a", "b"], np.array([[9, 0, 4.5], [0, 9, 0], [4.5, 0, 2.2]]))
     'noise hides whether b varies at all: leave it out of the formula'
     >>> hidden_words(["a"], np.array([[9, 0], [0, -1.0]]))
-    'noise hides what the data say about some direction'
+    'noise hides some combination of the features'
     """
     centred = gram[1:, 1:] - np.outer(gram[1:, 0], gram[0, 1:]) / max(float(gram[0, 0]), 1.0)
     own = np.diag(centred)
     flat = [name for name, size in zip(names, own, strict=True) if size <= 0]
     if len(flat) == len(names) or len(names) < 2:
-        return "noise hides what the data say about some direction"
+        return "noise hides some combination of the features"
     if flat:
         ends = ("ies", "it") if len(flat) == 1 else ("y", "them")
         return f"noise hides whether {_listed(flat)} var{ends[0]} at all: leave {ends[1]} out of the formula"
@@ -156,7 +158,7 @@ def alike_words(names: Sequence[str], gram: NDArray[np.float64], places: Sequenc
     """The sentence on two features, among the terms at these places, that are next to one; "" for none. gram: as for `hidden_words`.
 
     >>> alike_words(["a", "b"], np.array([[9, 0, 0], [0, 9, 8.9], [0, 8.9, 9.0]]), [0, 1])
-    'a and b are next to the same: leave one of them out of the formula'
+    'a and b are nearly the same: leave one of them out of the formula'
     """
     centred = gram[1:, 1:] - np.outer(gram[1:, 0], gram[0, 1:]) / max(float(gram[0, 0]), 1.0)
     own = np.diag(centred)
@@ -168,7 +170,7 @@ def alike_words(names: Sequence[str], gram: NDArray[np.float64], places: Sequenc
     ]
     most, i, j = max(pairs, default=(0.0, 0, 0))
     return (
-        f"{names[i]} and {names[j]} are next to the same: leave one of them out of the formula" if most > _ALIKE else ""
+        f"{names[i]} and {names[j]} are nearly the same: leave one of them out of the formula" if most > _ALIKE else ""
     )
 
 
@@ -197,7 +199,7 @@ def collinear_text(names: Sequence[str], with_: str) -> str:
 
 
 def level_needs(counts: Sequence[LevelCount], base: Mapping[str, str], records: float, *, demanding: bool) -> str:
-    """The levels whose noisy count is nothing; where noise hides coefficients and all are seen, the rarest. "" for none.
+    """The levels of which no records are seen; where noise hides coefficients and all are seen, the rarest. "" for none.
 
     base: the level of each column with which its coefficients compare.
 
@@ -235,24 +237,24 @@ def left_out_words(
     """The sentence on levels whose records were left out. told: whether any coefficient is answered.
 
     >>> left_out_words(["job[student]"], [13.2], [6.0], [101.0], told=True)
-    'too few records to be told: job[student] (about 13 ± 12, at least about 110 would do); the other coefficients are told without them,
-    and their intervals allow for it'
+    'too few records to estimate: job[student] (about 13 ± 12, at least about 110 would do); the other coefficients are
+    estimated without them, and their intervals allow for it'
     """
     given = [
         f"{name} (about {max(count, 0.0):.0f} ± {_TWO * sd:,.0f}, at least about {rounded_up(most)} would do)"
         for name, count, sd, most in zip(names, counts, sds, enough, strict=True)
     ]
     named = _joined(given[:_LEVELS]) + (f" and {len(given) - _LEVELS} more" if len(given) > _LEVELS else "")
-    return f"too few records to be told: {named}; the other coefficients are told without them, and their intervals allow for it"
+    return f"too few records to estimate: {named}; the other coefficients are estimated without them, and their intervals allow for it"
 
 
 def summary_text(columns: Sequence[str]) -> str:
     """The sentence for factors whose first level has too few records.
 
     >>> summary_text(["job"])
-    'every coefficient of job compares with such a level: let one with many records stand first in the schema'
+    'every coefficient of job compares with a level of this kind: put one with many records first in the schema'
     """
-    return f"every coefficient of {_joined(columns)} compares with such a level: let one with many records stand first in the schema"
+    return f"every coefficient of {_joined(columns)} compares with a level of this kind: put one with many records first in the schema"
 
 
 def rounded_up(number: float) -> str:
@@ -314,8 +316,9 @@ _WIDE = 3.92
 
 
 def far(reach: float, limited: float, tail: bool) -> bool:
-    """Whether a feature of that reach is not answered for. limited: from how many of its sds on a residual of six sds makes a score
-    that is limited; tail: whether private counts show a short one.
+    """Whether a feature of that reach is not answered for.
+
+    limited: from how many of its SDs on a residual of six SDs makes a score that is limited; tail: whether DP counts show a short one.
 
     >>> far(20.0, 9.0, False), far(50.0, 60.0, False), far(50.0, 30.0, True), far(50.0, 30.0, False), far(200.0, 300.0, True)
     (False, False, False, True, True)
@@ -324,10 +327,11 @@ def far(reach: float, limited: float, tail: bool) -> bool:
 
 
 def few_far(beyond: Array, noise: Array, edges: Array, per_sd: float, records: float) -> bool:
-    """Whether few records are so long in the metric as every record beyond ten of a feature's sds is.
+    """Whether few records are so long in the metric as every record beyond ten of a feature's SDs is.
 
-    beyond, noise, edges (k,): the noisy number of records longer than each edge, and its sd; per_sd: the least length of a record per sd
-    of the feature; records: their noisy number.
+    beyond, noise, edges (k,): the estimated number of records longer than each edge, and its SD.
+
+    per_sd: the least length of a record per SD of the feature; records: their estimated number.
 
     >>> counts, noise = np.array([400.0, 5.0]), np.array([10.0, 7.0])
     >>> few_far(counts, noise, np.array([2.0, 8.0]), 1.0, 10_000.0), few_far(counts, noise, np.array([2.0, 12.0]), 1.0, 10_000.0)
@@ -351,8 +355,9 @@ def short_tail(
 ) -> bool:
     """Whether a feature's noisy histogram, 64 equal cells between its bounds, shows a short tail.
 
-    sd: of the noise in each cell; records: their noisy number; mean, spread: of the feature, in the units of the bounds; doubt: how many
-    sds of the noise count against it.
+    `sd`: of the noise in each cell; records: their estimated number; mean, spread: of the feature, in the units of the bounds.
+
+    doubt: how many SDs of the noise count against it.
     """
     low, high = bounds
     middles = low + (high - low) * (np.arange(CELLS) + 0.5) / CELLS
@@ -377,12 +382,12 @@ def too_wide(design: ModelMatrix, schema: Schema) -> Iterator[str]:
             then = (
                 "it will go unanswered unless records are so many that none is limited there"
                 if reach > FAR
-                else "it goes unanswered unless private counts show a short tail"
+                else "it goes unanswered unless DP counts show a short tail"
             )
             yield (
-                f"the bounds of {term.name} reach {reach:.0f} typical standard deviations: a few records out there could move its "
-                f"coefficient and no private count can see them, so that {then}; declare it within [{low:.2g}, {high:.2g}] "
-                "(values beyond count at the bound), or ask limit='none'"
+                f"the bounds of {term.name} reach {reach:.0f} typical standard deviations. A few records out there could move its "
+                f"coefficient and no DP count can show them: {then}; declare it within [{low:.2g}, {high:.2g}] "
+                "(values beyond count at the bound) or ask limit='none'"
             )
 
 
@@ -407,12 +412,12 @@ class IndependentRecords:
 
 
 def few_records(count: Noisy) -> tuple[str, ...]:
-    """The flag of a noisy count within three sds of 0: a hint at records that all dropped."""
+    """The flag of a number of records within three SDs of 0: a hint at records that were all dropped."""
     return ("few_complete_records",) if float(count.decode()[0]) < 3 * sqrt(count.variance) else ()
 
 
 def count_text(count: Noisy) -> str:
-    """The noisy count, with its 95 % interval where that is wider than 1 % of it to either side."""
+    """The number of records, with its 95% interval where that is wider than 1% of it to either side."""
     value, margin = float(count.decode()[0]), _TWO_SIDED * sqrt(count.variance)
     return f"{value:,.0f}" + (
         f" (95% CI {value - margin:,.0f} to {value + margin:,.0f})" if margin > 0.01 * value else ""
@@ -420,7 +425,7 @@ def count_text(count: Noisy) -> str:
 
 
 def clipped_share(noisy: Noisy, records: float, unit: int = 1) -> tuple[bool, str]:
-    """Whether a noisy count of clipped values stands above half a per cent of `records`, and the share with its 95 % margin.
+    """Whether a noisy number of clipped values exceeds 0.5% of `records`, and the share with its 95% margin.
 
     unit: what one value adds to the count. A share whose margin is more than all records is none.
     """
@@ -429,7 +434,9 @@ def clipped_share(noisy: Noisy, records: float, unit: int = 1) -> tuple[bool, st
     seen = share - _ONE_SIDED * error > _TOLERATED
     if _TWO_SIDED * error > 1:
         return seen, "not known: too few records for its noise"
-    return seen, f"{min(max(share, 0.0), 1.0):.2%} ± {_TWO_SIDED * error:.2%}"
+    share = min(max(share, 0.0), 1.0)
+    most = min(ceil(1000 * (share + _TWO_SIDED * error) - 1e-9), 1000)
+    return seen, f"{share:.1%} clipped (at most {most / 10:.1f}%)"
 
 
 def clipped_responses(release: Release, records: float) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:

@@ -41,11 +41,26 @@ USABLE = 0.33
 class Sandwich:
     """Released sums in v, the noise of each, and the coefficients that are read from them.
 
-    gram A (p, p), cross b (p,), meat (p, p), square q; sd_gram and sd_meat: of the symmetric noise on the diagonal (1/sqrt(2) of it off
-    the diagonal); sd_cross, sd_square; rows C (k, p): coefficients are C delta + shift; axis (p,): e'v = 1 for every record;
-    s2: residual variance; weights f^2 (p,), support (p,): shares of the records that each coordinate rests on; cut: about what limits
-    took from each coordinate of the meat; units: how many the meat is a sum over, where that is not the count of records; floor: the least
-    part of the classical variance that a sampling variance may be.
+    gram, cross, meat, square : array or float
+        A (p, p), b (p,), the meat (p, p), q.
+    sd_gram, sd_meat : float
+        SD of the symmetric noise on the diagonal (1/sqrt(2) of it off the diagonal).
+    sd_cross, sd_square : float
+        SD of the noise.
+    rows, shift : array
+        C (k, p): coefficients are C delta + shift.
+    axis : array
+        (p,): e'v = 1 for every record.
+    s2 : float
+        Residual variance.
+    weights, support : array
+        f^2 (p,) and shares (p,) of the records that each coordinate rests on.
+    cut : float
+        About what limits took from each coordinate of the meat.
+    units : int, optional
+        How many the meat is a sum over, where that is not the count of records.
+    floor : float
+        The least part of the classical variance that a sampling variance may be.
     """
 
     gram: Array
@@ -201,7 +216,7 @@ class Sandwich:
         return self.square - float(self.cross @ delta), float(np.trace(self.bread @ self.noise(delta)))
 
     def correlation(self) -> Array:
-        """Correlations of the coefficients under equal residual variances, (k, k): how closely they hang together."""
+        """Correlations of the coefficients under equal residual variances, (k, k)."""
         return correlations(self.rows @ self.bread @ self.rows.T)
 
 
@@ -227,7 +242,7 @@ class ReleaseReader:
 
     @property
     def _records(self) -> float:
-        """The noisy number of records."""
+        """The estimated number of records."""
         return float(self.release["count"].decode()[0])
 
     @cached_property
@@ -242,7 +257,7 @@ class ReleaseReader:
         return Counting.of_plan(self.release.plan)
 
     def _moments(self, j: int) -> tuple[float, float]:
-        """Mean and sd of a feature in the data's units."""
+        """Mean and SD of a feature in the data's units."""
         middle, half = self.box.middle[j], self.box.half[j]
         mean, sd = float(self._public("feature_mean")[j]), float(self._public("feature_sd")[j])
         return middle + half * mean, half * sd

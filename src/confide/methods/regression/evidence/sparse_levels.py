@@ -1,24 +1,25 @@
-"""Levels of factors with too few records for any noise: their records are left out of the last sums, so that they cannot hide the rest.
+"""Levels of factors with too few records for any noise: their records are excluded from the last sums, so that they cannot hide the rest.
 
-A released Gram matrix A must be inverted, and a level with hardly any record is a direction in which A is noise alone: every coefficient
-goes with it. Its indicator takes up the mean of its own records, whatever that is. So the records of level L enter the other coefficients
-by what varies within the level, and leaving them out moves these by little. With K the other records, tilde for what is measured from the
-level's own means, S = sum v~ v~' over a set of records, e the residuals of the line of all records,
+A released Gram matrix A must be inverted, and a level with hardly any record is a direction in which A is noise alone: every
+coefficient is lost with it. Its indicator takes up the mean of its records, whatever that is. So the records of level L enter the
+other coefficients by what varies within the level, and excluding them moves these by little. K are the other records. A tilde marks what is
+measured from the level's own means, S = sum v~ v~' over a set of records, and e the residuals of the line of all records. Then
 
     (S_K + S_L) theta = S_K theta_K + sum_L v~ v~' theta_L,   so that   theta - theta_K = S_K^-1 sum_L v~ e.
 
-By Cauchy and Schwarz a coefficient c'theta moves by at most rho n_L s q^(1/2): n_L records, s^2 and q the means of e^2 and of
-(c'S_K^-1 v~)^2 within the level, rho their correlation there. Against the coefficient's standard error without noise, s (n q)^(1/2), that
-is rho n_L/n^(1/2), and the interval is widened by it (`SparseLevels.bias`), with s and q those of all records and rho = 1/2. Whatever the
-mean of the level is, nothing else is assumed of it; a level that can be told has no allowance, as its records stay.
+By Cauchy and Schwarz a coefficient c'theta moves by at most rho n_L s q^(1/2). Here n_L is the number of records, s^2 and q are the
+means of e^2 and of (c'S_K^-1 v~)^2 within the level, and rho is their correlation there. The coefficient's standard error without noise
+is s (n q)^(1/2). Relative to it, that is rho n_L/n^(1/2). The interval is widened by it (`SparseLevels.bias`), with s and q those of
+all records and rho = 1/2. Whatever the mean of the level is, nothing else is assumed of it; a level that can be told has no allowance,
+as its records stay.
 
-Which levels are left out follows from noisy counts of the rounds: public, and the maps of the sums drop a record by its own level alone,
-so that every sensitivity stands. Source of the identity: Frisch, Waugh 1933; Lovell 1963.
+Which levels are excluded follows from noisy counts of the rounds, which are public. The maps of the sums drop a record by its own level
+alone, so that every sensitivity stands. Source of the identity: Frisch, Waugh 1933; Lovell 1963.
 
-How many records each level of a categorical column has, with the noise of a release: totals of the features say it.
+How many records each level of a categorical column has, with the noise of a release, from totals of the features.
 
-A feature is 1 at its level and 0 elsewhere, x = C + H x~, so that its total is C sum w + H sum w x~; where every level but one has a
-feature, the last one's count is sum w less the others. The first column of a Gram matrix holds these totals: with symmetric noise of sd
+A feature is 1 at its level and 0 elsewhere, x = C + H x~, so that its total is C sum w + H sum w x~. Where every level but one has a
+feature, the last one's count is sum w less the others. The first column of a Gram matrix holds these totals. With symmetric noise of SD
 S on the diagonal and S/sqrt(2) off it, A b has the noise covariance (S^2/2)(|b|^2 I + b b').
 """
 
@@ -77,9 +78,9 @@ class CellCounts:
 
 @dataclass(frozen=True, eq=False)
 class SparseLevels:
-    """Levels whose records are left out: cells of a layout, their noisy counts and the sds of these, and about how many records would do.
+    """Levels whose records are excluded: cells of a layout, their noisy numbers of records with SDs, and about how many records would do.
 
-    `rows` are what a release keeps of it: (place of the factor, cell, count, sd, enough).
+    `rows` are what a release keeps of it: (place of the factor, cell, count, SD, enough).
     """
 
     cells: tuple[Cell, ...]
@@ -129,7 +130,7 @@ class SparseLevels:
     def bias(self, s: Sandwich, metric: Array, factors: tuple[tuple[int, ...], ...]) -> Array:
         """By how much each coefficient may move, (k,): rho n_L s q^(1/2), factor by factor; metric: M (p, p).
 
-        q: of the features outside the factor; n_L: the noisy counts and one sd of them.
+        q: of the features outside the factor; n_L: the noisy numbers of records plus one SD.
         """
         kept = len(s.gram)
         back = np.linalg.inv(metric)[:, :kept]
@@ -214,10 +215,10 @@ def unseen_levels(
     *,
     box: Box | None = None,
     keep: Sequence[int] | None = None,
-    counted: str = "noisy count",
+    counted: str = "DP count",
     laplace: bool = False,
 ) -> str:
-    """The levels whose noisy count does not stand above its noise, as what follows in a reason; "" where there are none.
+    """The levels whose number of records does not exceed its noise, as what follows in a reason; "" where there are none.
 
     counted: what the count is called; the others as in `counted_levels`.
     """
@@ -233,10 +234,12 @@ def counted_levels(
     keep: Sequence[int] | None = None,
     laplace: bool = False,
 ) -> list[LevelCount]:
-    """The noisy count of every level that follows from the features.
+    """The estimated number of records of every level that follows from the features.
 
-    totals: sum w z (p,) and its noise covariance (p, p), z = (1, x~) measured from `box`, the public bounds when left out. keep: indices
-    of the terms in the table, all when left out; a column without a feature among them is not looked at.
+    totals: sum w z (p,) and its noise covariance (p, p), z = (1, x~) measured from `box`, the public bounds when not given.
+
+    keep: indices of the terms in the table, all when not given; a column without a feature among them is not looked at.
+
     laplace: the totals' noise is Laplace's.
     """
     middle, half = (box or Box.of(design)).arrays

@@ -1,18 +1,18 @@
 """Least squares on factors alone from exact sums by level: group means, their differences, additive effects of several factors.
 
-A formula of one factor (`y ~ f`, `y ~ 0 + f`, a 0/1 column, `a:b`, `y ~ 1`) needs the count and the sum of the response in each level; one
-of several factors (`y ~ f + g`) the counts of pairs of levels as well. Each is released once, of all complete records: no record weighs
-less than another, no response is limited by anything but its declared bounds, and nothing is assumed of tails.
+A formula of one factor (`y ~ f`, `y ~ 0 + f`, a 0/1 column, `a:b`, `y ~ 1`) needs the count and the sum of the response in each level.
+One of several factors (`y ~ f + g`) needs the counts of pairs of levels as well. Each is released once, of all complete records: no
+record weighs less than another, no response is limited by anything but its declared bounds, and nothing is assumed of tails.
 
 Guarantee: mu-GDP, add-remove or substitute. Four Gaussian mechanisms on exact integers, adaptively composed, whose bounds hold for any
-earlier output (`sums`): counts and sums in one vector (78 %), a histogram of |r| (5 %), sum min(r^2, .) (2 %), and the
-meat (14 %): sums of min(r^2, R^2) by level, or the Gram matrix of v clip(r, R) with |v| <= 1 for several factors. Another 1 % counts
+earlier output (`sums`): counts and sums in one vector (78%), a histogram of |r| (5%), sum min(r^2, .) (2%), and the meat (14%). The
+meat is sums of min(r^2, R^2) by level, or for several factors the Gram matrix of v clip(r, R) with |v| <= 1. Another 1% counts
 responses outside their bounds. With a response of two values and one factor the sums tell the squares and get the shares of the rest.
 Sources: Dwork, McSherry, Nissim, Smith 2006; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 
-Interval: Student's t with a sandwich covariance, A^-1 (meat + noise of the tables) A^-1; unequal residual variances allowed, residuals
-limited at R in the meat alone, and no coefficient's sampling variance below .7 of that of equal variances. It covers the least-squares
-line of the population (for one factor: means and their differences), for responses clipped to their bounds.
+Interval: Student's t with a sandwich covariance, A^-1 (meat + noise of the tables) A^-1. Unequal residual variances are allowed,
+residuals are limited at R in the meat alone, and no coefficient's sampling variance is below 0.7 of that of equal variances. It covers
+the least-squares coefficients of the population (for one factor: means and their differences), for responses clipped to their bounds.
 """
 
 from __future__ import annotations
@@ -122,8 +122,10 @@ class FactorMeans:
         }
 
     def rows(self, relation: str) -> LevelRows:
-        """The map of the sums. A block's sums get a part of the bound in proportion to its levels: sum over coefficients of the noise
-        variance against the sampling one, (levels/n w)^2/(levels/n), is least for w^2 prop. to the number of levels.
+        """The map of the sums. A block's sums get a part of the bound in proportion to its levels.
+
+        The reason: sum over coefficients of the noise variance against the sampling one, (levels/n w)^2/(levels/n), is least for w^2
+        prop. to the number of levels.
         """
         sizes = np.array(self.levels.levels, dtype=np.float64)
         weights = np.sqrt(sizes / sizes.sum())
@@ -139,8 +141,9 @@ class FactorMeans:
         )
 
     def _axes(self, rows: LevelRows) -> tuple[tuple[tuple[float, ...], ...], ...]:
-        """V^(-1/2) d for the noise covariance V of b at unit noise of the sums: |v|^2 <= sum w_b^2 = 1, as no linear image of numbers lies
-        further from its noise than they do.
+        """V^(-1/2) d for the noise covariance V of b at unit noise of the sums.
+
+        |v|^2 <= sum w_b^2 = 1, as no linear image of numbers lies further from its noise than they do.
         """
         weights = np.array(rows.sums, dtype=np.float64) / sqrt(sum(w * w for w in rows.sums))
         tables = LevelTables.bare(self.levels, 1 / np.repeat(weights, self.levels.levels) ** 2)
@@ -190,11 +193,11 @@ class FactorMeans:
         return limited, Gram(meat.map.at(fits, reach[1]))
 
     def _reach(self, plan: Plan, tables: LevelTables, tail: TailCounts, fits: Fits) -> tuple[float, float]:
-        """Where |r| is limited in the residual sum of squares and in the meat: as far out as their noise allows.
+        """Where |r| is limited in the residual sum of squares and in the meat: as high as their noise allows.
 
-        The square: six sds, further where its noise stays below a tenth of it. The meat: where its noise is a quarter of the variance that
-        it is part of, in a level of the usual size; at least two and a half sds. Both further where the histogram shows that they would
-        cut more than a twentieth, and to the largest |r| for a response of two values.
+        The square: six SDs, further where its noise stays below a tenth of it. The meat: where its noise is a quarter of the variance
+        that it is part of, in a level of the usual size; at least two and a half SDs. Both further where the histogram shows that they
+        would remove more than a twentieth, and to the largest |r| for a response of two values.
         """
         records = max(tables.count, 1.0)
         sd = sqrt(tail.mean_square(records))
@@ -226,7 +229,7 @@ class FactorMeans:
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """Least squares of the response on the terms, without privacy. frame: practice records, or a frame that the schema then reads."""
+        """Least squares of the response on the terms, without privacy. frame: simulated records, or a frame that the schema then reads."""
         return least_squares(frame if isinstance(frame, CodedFrame) else CodedFrame.of(frame, self.schema), self.design)
 
     def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:

@@ -1,12 +1,12 @@
-"""Least squares on factors from noisy tables: the line, its noise, its sandwich, and which coefficients the tables can tell.
+"""Least squares on factors from noisy tables: the fit, its noise, its sandwich, and which coefficients the tables can tell.
 
-Notation: H_b (levels, p) as in `sums`; N counts, T counts of pairs of levels, S sums of the response t in half-ranges.
-A = sum_b H_b' diag(N_b) H_b + sum_ab (H_a' T_ab H_b + its transpose), b = sum_b H_b' S_b, theta = A^-1 b. The tables' noise, Xi in A and xi
-in b, enters as A^-1 (xi - Xi theta), whose covariance is exact: the tables are linear in the noise.
+Notation: H_b (levels, p) as in `sums`; N counts, T counts of pairs of levels, S sums of the response t in half-ranges. A = sum_b H_b'
+diag(N_b) H_b + sum_ab (H_a' T_ab H_b + its transpose), b = sum_b H_b' S_b, theta = A^-1 b. The tables' noise, Xi in A and xi in b,
+enters as A^-1 (xi - Xi theta), whose covariance is exact: the tables are linear in the noise.
 
-Tables that tell the same total twice (a block's counts and the sums over pairs) are made consistent by weighted least squares: what is
-left over in x is V R'(R V R')^-1 R x for the restrictions R x = 0 that the true tables obey, and the covariance becomes
-V - V R'(R V R')^-1 R V. Post-processing, and no interval is longer for it.
+Tables that tell the same total twice (a block's counts and the sums over pairs) are made consistent by weighted least squares. For the
+restrictions R x = 0 that the true tables obey, V R'(R V R')^-1 R x is removed from x. The covariance becomes V - V R'(R V R')^-1 R V.
+Post-processing, and no interval is longer for it.
 """
 
 from __future__ import annotations
@@ -90,14 +90,14 @@ class LevelTables:
 
     @property
     def count_sd(self) -> float:
-        """The sd of its noise."""
+        """The SD of its noise."""
         own = np.zeros(len(self.counts))
         own[self.places[0]] = 1.0
         return sqrt(max(float(self.count_variance @ own**2 - ((own @ self.count_loss) ** 2).sum()), 0.0))
 
     @cached_property
     def count_sds(self) -> Array:
-        """The sd of the noise of each count."""
+        """The SD of the noise of each count."""
         return np.asarray(np.sqrt(np.maximum(self.count_variance - (self.count_loss**2).sum(axis=1), 0.0)))
 
     @cached_property
@@ -113,7 +113,7 @@ class LevelTables:
         return np.asarray((stack.T * self.sum_variance) @ stack - lost @ lost.T)
 
     def gram(self, least: float) -> Array:
-        """A (p, p), where no level counts for less than `least` records and, with several blocks, than two sds of its noise."""
+        """A (p, p), where no level counts as fewer than `least` records and, with several blocks, than two SDs of its noise."""
         parts = self.design_rows
         total = np.zeros((self.levels.width,) * 2)
         for h, at in zip(parts, self.places, strict=True):
@@ -190,7 +190,10 @@ class LevelFit:
 
     @property
     def squares(self) -> tuple[Array, Array]:
-        """One block and a response that is -1 or 1: sum r^2 in each level, N (1 + f^2) - 2 f S for its fit f, and the sd of its noise."""
+        """One block and a response that is -1 or 1: the sum of r^2 in each level, and the SD of its noise.
+
+        It is N (1 + f^2) - 2 f S for the level's fit f.
+        """
         tables = self.tables
         fit = np.clip(tables.design_rows[0] @ self.theta, -1.0, 1.0)
         total = tables.counts * (1 + fit**2) - 2 * fit * tables.sums
@@ -200,9 +203,11 @@ class LevelFit:
     def uncertain(self) -> Array:
         """eta (p,): a coefficient is told where it is at most `USABLE`; infinite where A fails. The larger of two numbers.
 
-        Levels: `USABLE` times `SEEN` noise sds over the least count of the levels that a coefficient compares, so that one without records
-        passes with probability 3e-5. Second order: with k = A^-1 c_j and Xi the noise of A, the root of
-        E (k'Xi A^-1 Xi k)/(k'A k) = tr(A^-1 Cov(Xi k))/(k'A k), what was left out of the first order against the line's own scale.
+        Levels: `USABLE` times `SEEN` SDs of the noise over the least count of the levels that a coefficient compares, so that one
+        without records passes with probability 3e-5.
+
+        Second order, with k = A^-1 c_j and Xi the noise of A: the root of E (k'Xi A^-1 Xi k)/(k'A k) = tr(A^-1 Cov(Xi k))/(k'A k). This
+        is the remainder of the first order against the fit's own scale.
         """
         tables = self.tables
         found = self._by_level
@@ -219,7 +224,7 @@ class LevelFit:
 
     @property
     def _by_level(self) -> Array:
-        """USABLE SEEN sd/N for the least told level that each coefficient compares."""
+        """USABLE SEEN `sd`/N for the least told level that each coefficient compares."""
         tables, found = self.tables, np.zeros(len(self.theta))
         for block, at in enumerate(tables.places):
             relative = tables.count_sds[at] / np.maximum(tables.counts[at], 1e-3 * tables.count_sds[at])
@@ -238,10 +243,18 @@ def largest_fit(fits: Fits) -> float:
 class ScoreNoise:
     """All that the errors of the estimates, units (s + g), are known to be made of; enough to simulate estimates and their covariance.
 
-    units (p, k): the estimates' errors for those of k scores; noise (k, k): the covariance of g, privacy noise; meat (k, k): that of s, the
-    sampling of records, as released; meat_sd (k, k): of its noise on the diagonal, and sqrt(2) times it off the diagonal, 0 where
-    nothing was drawn; shape (k, k): the meat of equal residual variances, its size known up to the relative sd shape_sd; records (p,): how
-    many records stand behind each estimate.
+    units : array
+        (p, k): the estimates' errors for those of k scores.
+    noise : array
+        (k, k): the covariance of g, privacy noise.
+    meat : array
+        (k, k): that of s, the sampling of records, as released.
+    meat_sd : array
+        (k, k): SD of its noise on the diagonal, and sqrt(2) times it off the diagonal, 0 where nothing was drawn.
+    shape : array
+        (k, k): the meat of equal residual variances, its size known up to a relative SD of `shape_sd`.
+    records : array
+        (p,): how many records each estimate rests on.
     """
 
     units: Array
@@ -255,7 +268,7 @@ class ScoreNoise:
 
 @dataclass(frozen=True, eq=False)
 class TailCounts:
-    """Noisy counts of |r| in nine cells between 0, eight edges and the largest |r|; sd: of the noise of each."""
+    """Noisy counts of |r| in nine cells between 0, eight edges and the largest |r|; `sd`: of the noise of each."""
 
     edges: Array
     largest: float
@@ -264,11 +277,11 @@ class TailCounts:
 
     @staticmethod
     def edges_for(largest: float) -> Array:
-        """The eight edges, closer to each other far out, where a limit must be found."""
+        """The eight edges, closer to each other at extreme values, where a limit must be found."""
         return largest * 2.0 ** np.array([-7.0, -5.0, -4.0, -3.0, -2.0, -1.5, -1.0, -0.5])
 
     def mean_square(self, records: float) -> float:
-        """About the mean of r^2: cells that stand above their noise at the middle of each."""
+        """About the mean of r^2: cells that exceed their noise at the middle of each."""
         middles = np.concatenate(
             [[0.6 * self.edges[0]], np.sqrt(self.edges[:-1] * self.edges[1:]), [0.85 * self.largest]]
         )
@@ -276,19 +289,21 @@ class TailCounts:
         return float(max((seen * middles**2).sum() / max(records, 1.0), (0.6 * self.edges[0]) ** 2))
 
     def cut(self, reach: float) -> float:
-        """What limiting |r| at `reach` may take from sum r^2, as far as the cells beyond it stand above their noise: all at the far end."""
+        """What limiting |r| at `reach` may take from sum r^2, from the cells beyond it that exceed their noise: all at the upper end."""
         far = np.concatenate([self.edges, [self.largest]])
         return float((np.where(self.counts > 2 * self.sd, self.counts, 0.0) * np.maximum(far**2 - reach**2, 0.0)).sum())
 
     def beyond(self, reach: float) -> tuple[float, float]:
-        """What limiting |r| at `reach` takes from sum r^2, without a threshold, and the sd of its noise: a tail of a few records, of which
-        no cell can tell, is in it on average. Each cell counts at its far end, so that it is not too small.
+        """What limiting |r| at `reach` takes from sum r^2, without a threshold, and the SD of its noise.
+
+        A tail of a few records, of which no cell can tell, is in it on average. Each cell counts at its upper end, so that it is not
+        too small.
         """
         far = np.maximum(np.concatenate([self.edges, [self.largest]]) ** 2 - reach**2, 0.0)
         return max(float(self.counts @ far), 0.0), self.sd * sqrt(float(far @ far))
 
     def fourth(self, reach: float) -> float:
-        """sum min(|r|, reach)^4 at most, each cell at its far end, with half a noise sd more."""
+        """sum min(|r|, reach)^4 at most, each cell at its upper end, with half an SD of the noise more."""
         far = np.minimum(np.concatenate([self.edges, [self.largest]]), reach) ** 4
         return max(float(self.counts @ far), 0.0) + self.sd * sqrt(float(far @ far)) / 2
 

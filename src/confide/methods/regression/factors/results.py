@@ -1,6 +1,7 @@
-"""The table of least squares on factors: estimates, sandwich covariance, which coefficients are told, R squared, residual sd.
+"""The table of least squares on factors: estimates, sandwich covariance, which coefficients are told, R squared, residual SD.
 
-The figures of a release of level sums: residual squares, sampling and noise variances of the coefficients, and their joint law.
+The figures of a release of level sums: residual squares, sampling and noise variances of the coefficients, and their joint
+distribution.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class LevelFigures:
         return TailCounts(TailCounts.edges_for(largest), largest, noisy.decode(), sqrt(noisy.variance))
 
     def _beyond(self, reach: float) -> tuple[float, float]:
-        """What the limit took from sum r^2 for each record, and the sd of its noise: where it is cut at 0 it is only too large."""
+        """What the limit took from sum r^2 for each record, and the SD of its noise: where it is set to 0 it is only too large."""
         if self.tail is None:
             return 0.0, 0.0
         total, sd = self.tail.beyond(reach)
@@ -88,7 +89,7 @@ class LevelFigures:
 
     @cached_property
     def square(self) -> tuple[float, float]:
-        """sum min(r^2, reach^2) at the line that was released, and the sd of its noise."""
+        """sum min(r^2, reach^2) at the fit that was released, and the SD of its noise."""
         if self.levels.told_by_sums:
             own, sds = LevelFit.of(self.tables).squares
             return float(own.sum()), sqrt(float(sds @ sds))
@@ -107,7 +108,7 @@ class LevelFigures:
 
     @cached_property
     def by_level(self) -> tuple[Array, Array] | None:
-        """One block: the sum of r^2 in each level, with the usual factor for its mean and the least share; and the noise sd."""
+        """One block: the sum of r^2 in each level, with the usual factor for its mean and the least share; and the SD of the noise."""
         if len(self.levels.blocks) > 1 or self.subset:
             return None
         if self.levels.told_by_sums:
@@ -123,7 +124,7 @@ class LevelFigures:
 
     @cached_property
     def scores(self) -> tuple[Array, float, Array]:
-        """Several blocks: the meat in the coordinates v = root d in which it was drawn, its noise sd, and K = A^-1 root^-1."""
+        """Several blocks: the meat in the coordinates v = root d in which it was drawn, the SD of its noise, and K = A^-1 root^-1."""
         noisy = self.release["meat"]
         unit = self.reach[1] ** 2 / float(LevelScores(self.levels).steps) ** 2
         unit *= self.records / max(self.records - len(self.columns), 1.0)
@@ -233,7 +234,7 @@ class LevelFigures:
     def _law(self, half: float) -> JointLaw:
         """What the tables say of the errors of all coefficients together, in the units of the data.
 
-        Scores are the sums of residuals in levels (or in the coordinates of the meat), and beside them the noise of the normal equations.
+        Scores are the sums of residuals in levels (or in the coordinates of the meat), and in addition the noise of the normal equations.
         """
         fitted, p = self.fitted, len(self.fitted.theta)
         total, noise = self.square
@@ -370,7 +371,7 @@ class Reading(LevelFigures):
         return level_remarks(one for one in self._counts() if not one.seen)
 
     def _counts(self) -> list[LevelCount]:
-        """The noisy count of each level of each block."""
+        """The estimated number of records of each level of each block."""
         return [
             LevelCount(block.name, label, float(self.tables.counts[at][k]), float(self.tables.count_sds[at][k]))
             for block, at in zip(self.levels.blocks, self.tables.places, strict=True)
@@ -378,11 +379,11 @@ class Reading(LevelFigures):
         ]
 
     def _explained(self, half: float, *, told: bool) -> tuple[tuple[tuple[str, str], ...], dict[str, Any]]:
-        """R squared and the residual sd with 95 % intervals, or why not.
+        """R squared and the residual SD with 95% intervals, or why not.
 
-        The line's sum of squares e = v'Av about its mean, less what noise and sampling add to it on average, has variance
-        4 v'AVAv + 2 tr((VA)^2); the residual sum of squares, with what its limit took on average, that of its noise and of the fourth
-        powers that the histogram of |r| shows. One that noise left at 0 or below is no estimate: a dash stands for it, and for what is
+        The fit's sum of squares is e = v'Av about its mean, less what noise and sampling add to it on average. It has variance 4 v'AVAv
+        + 2 tr((VA)^2). The residual sum of squares, with what its limit took on average, has that of its noise and of the fourth powers
+        that the histogram of |r| shows. One that noise left at 0 or below is not an estimate. A dash is printed for it, and for what is
         made of it, before the interval.
         """
         if self.subset or not told:
@@ -404,7 +405,7 @@ class Reading(LevelFigures):
         return facts, {"rsquared": share, "rsquared_interval": ends}
 
     def _line_square(self, covariance: Array) -> tuple[float, float]:
-        """The line's sum of squares about its mean, corrected, and its sd."""
+        """The fit's sum of squares about its mean, corrected, and its SD."""
         gram, constant = self.fitted.gram, self.levels.constant
         assert constant is not None
         mean = constant @ gram / float(constant @ gram @ constant)

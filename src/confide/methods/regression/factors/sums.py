@@ -1,30 +1,32 @@
 """Formulas of factors and nothing else, as blocks of levels: every record lies in one level of each block.
 
-A term that is 0 or 1 (an indicator, a 0/1 column, a product of such) depends on the levels of its columns alone. Terms whose columns are
-contained in one set of columns form a block; its levels are the combinations of the columns' levels, those that no term tells apart as
-one. With e_b the one-hot row of a block's level and H_b (levels, p) the values that its terms have there, the row of the model matrix is
+A term that is 0 or 1 (an indicator, a 0/1 column, a product of these) depends on the levels of its columns alone. Terms whose columns
+are contained in one set of columns form a block. Its levels are the combinations of the columns' levels, those that no term tells apart
+as one. With e_b the one-hot row of a block's level and H_b (levels, p) the values that its terms have there, the row of the model
+matrix is
 
     d = sum_b H_b' e_b,
 
-so that the normal equations of least squares are sums over cells: A = sum d d' follows from the counts of the levels of each block and of
-the pairs of levels of two blocks, b = sum d t from the sums of the response in each level. `y ~ 1` is one block of one level, a formula
-of one factor one block; `y ~ f + g` has two.
+so that the normal equations of least squares are sums over cells. A = sum d d' follows from the counts of the levels of each block and
+of the pairs of levels of two blocks, b = sum d t from the sums of the response in each level. `y ~ 1` is one block of one level, a
+formula of one factor one block; `y ~ f + g` has two.
 
 Counts of levels and sums of a response in them: what least squares on factors needs, as exact integers.
 
-A record lies in one level of each block of a formula (`sums`). It adds an integer U_b to the count of its level in block b, U_ab
-to the count of its pair of levels in blocks a and b, and W_b T to the sum of its level in block b, T = rint(2^20 t) in [-2^20, 2^20] the
+A record lies in one level of each block of a formula (`sums`). It adds an integer U_b to the count of its level in block b, U_ab to the
+count of its pair of levels in blocks a and b, and W_b T to the sum of its level in block b. T = rint(2^20 t) in [-2^20, 2^20] is the
 clipped response. Units are public, so that blocks with many levels get less noise.
 
-Sensitivity, squared, exactly. Add-remove: one record's row is sum U^2 + T^2 sum W^2 <= sum U^2 + 2^40 sum W^2. Substitute: of the
-blocks in which two records have the same level (the set s), counts stay and sums move by W_b (T - T'); in every other block two counts move
-by U_b and two sums by W_b T and W_b T'; a pair of levels is the same only where both blocks are in s. So a change is
+Sensitivity, squared, exactly. Under add-remove one record's row is sum U^2 + T^2 sum W^2 <= sum U^2 + 2^40 sum W^2. Under substitution
+consider the blocks in which two records have the same level (the set s). There counts stay and sums move by W_b (T - T'). In every
+other block two counts move by U_b and two sums by W_b T and W_b T'. A pair of levels is the same only where both blocks are in s. So a
+change is
 
     sum_{b not in s} 2 U_b^2 + sum_{ab not both in s} 2 U_ab^2 + (T - T')^2 sum_{b in s} W_b^2 + (T^2 + T'^2) sum_{b not in s} W_b^2,
 
-at most with 4 2^40 and 2 2^40 for the last two, which opposite ends of the response attain at once; the bound is the largest over all sets
-s that contain the blocks of one level. A record may also give way to one that is dropped, which is the case of add-remove.
-One block with U = 2^20 W: 4 2^40 W^2 whether the level stays or changes, as the sums alone would need.
+at most with 4 2^40 and 2 2^40 for the last two, which opposite ends of the response attain at once. The bound is the largest over all
+sets s that contain the blocks of one level. A record may also give way to one that is dropped, which is the case of add-remove. One
+block with U = 2^20 W: 4 2^40 W^2 whether the level stays or changes, as the sums alone would need.
 
 Everything else is a function of residuals r = t - clip(sum_b fit_b, -1, 1) at fits of earlier noisy outputs, whose bounds hold for any.
 """
@@ -64,8 +66,9 @@ _WHOLE_TABLE = 1.25
 class Block:
     """The levels of some columns together.
 
-    sizes: levels of each column; classes: the level of the block for each combination, the first column changing slowest; rows: what
-    each of `terms` is at each level, shape (levels, terms); labels: what a level is called.
+    sizes: levels of each column; classes: the level of the block for each combination, the first column changing slowest.
+
+    rows: what each of `terms` is at each level, shape (levels, terms); labels: what a level is called.
     """
 
     columns: tuple[str, ...]
@@ -105,10 +108,10 @@ class FactorLevels:
 
     >>> import confide as cf
     >>> schema = cf.Schema({"f": cf.Categorical(["a", "b", "c"]), "g": cf.Categorical(["u", "v", "w"]), "y": cf.Numeric(0, 1)})
-    >>> one = FactorLevels.of(Design.of("y ~ f", schema))
+    >>> one = FactorLevels.of(ModelMatrix.of("y ~ f", schema))
     >>> one.levels, one.rows(0).tolist()
     ((3,), [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
-    >>> two = FactorLevels.of(Design.of("y ~ f + g", schema))
+    >>> two = FactorLevels.of(ModelMatrix.of("y ~ f + g", schema))
     >>> two.levels, two.pairs
     ((3, 3), ((0, 1),))
     """
@@ -118,8 +121,10 @@ class FactorLevels:
 
     @classmethod
     def of(cls, design: ModelMatrix) -> FactorLevels | None:
-        """The blocks of a design; None where a term is no product of indicators and 0/1 columns, where no combination of terms is the
-        constant 1 (a formula without an intercept and without all levels of a factor), or where there are too many levels.
+        """The blocks of a design; None where there are none.
+
+        A term may not be a product of indicators and 0/1 columns. Or no combination of terms is the constant 1 (a formula without an
+        intercept and without all levels of a factor). Or there are too many levels.
         """
         if not all(term.binary and _known(design, term) for term in design.terms):
             return None
@@ -164,7 +169,7 @@ class FactorLevels:
         return len(self.design.names)
 
     def rows(self, block: int) -> Array:
-        """H_b (levels, p): what a level of a block adds to a row of the model matrix; the intercept stands in the first block."""
+        """H_b (levels, p): what a level of a block adds to a row of the model matrix; the intercept is in the first block."""
         own = self.blocks[block]
         shift = int(self.design.intercept)
         found = np.zeros((own.levels, self.width))
@@ -219,7 +224,7 @@ class FactorLevels:
 
     @property
     def saturated(self) -> bool:
-        """Whether every level of the one block has a mean of its own."""
+        """Whether every level of the one block has its own mean."""
         return len(self.blocks) == 1 and self.levels[0] == self.width
 
     @property
@@ -423,7 +428,7 @@ class LevelSums(WholeSums):
 
 
 def added(place: Whole, weight: Array | None, width: int) -> Whole:
-    """Sums of integer weights (1 when left out) by place, exactly; what lies in the place after the last is left out."""
+    """Sums of integer weights (1 when not given) by place, exactly; what lies in the place after the last is excluded."""
     if weight is None:
         return np.asarray(np.bincount(place, minlength=width + 1)[:width], dtype=np.int64)
     total = np.zeros(width, dtype=np.int64)
@@ -628,7 +633,7 @@ class LevelScores(_Residuals):
 
 
 def share(r: Array, reach: float) -> Array:
-    """min(r^2/reach^2, 1), 1 where it is no number."""
+    """min(r^2/reach^2, 1), 1 where it is not a number."""
     with np.errstate(all="ignore"):
         part = r / reach
         part *= part

@@ -1,29 +1,35 @@
-"""How far out the records of the last round count in full: kappa and D from the last noisy information and a histogram of N^2.
+"""Up to what length the records of the last round have full weight: kappa and D from the last noisy information and a histogram of N^2.
 
-D costs noise in proportion, and a record with N > D counts less (w = D/N < 1). So D is where the predicted variance is about smallest,
-no record is seen beyond, and kappa, the weight of information against score in the joint bound, keeps the information above its noise.
-A few records that no noisy count shows can move a line by several standard errors, if they lie far out with outcomes against it and count
-less. Where public bounds say how far out a record can be, D goes on to there as long as that is affordable, and none counts less.
-All of it is post-processing of noisy numbers; no sensitivity rests on it.
+D costs noise in proportion, and a record with N > D is down-weighted (w = D/N < 1). So D is where the predicted variance is about
+smallest and no record is seen beyond. The weight
+kappa of information against score in the joint bound keeps the information above
+its noise. A few records that no noisy number shows can move a fit by several standard errors, if they are extreme, down-weighted and
+have outcomes against it. Where public bounds say how extreme a record can be, D goes on to there as long as that is affordable. Then no
+record is down-weighted. All of it is post-processing of noisy numbers; no sensitivity rests on it.
 
-Where counts are cut, and what the cut may move: read from one noisy histogram of them.
+Where counts are clipped, and what that may move: read from one noisy histogram of them.
 
-Noise on the sums costs in proportion to c, the largest count that counts in full. So c is at least half an octave beyond the last cell in
-which a count is seen, there where an interval is about the shortest, and never beyond the declared bound C: at C nothing is cut. The line
-is that of y as declared; what lies above c unseen moves it. Two things may: records that stand by themselves at C, as many as the noise of
-one cell hides (95 %), and a tail. The tail is bounded by the counts that are seen, in records per unit of the count in the last three
-visible octaves, n2, n1, n0. Where their logarithm falls at a growing or an even rate (Poisson, negative binomial, zeros in excess) it is
-taken to go on falling at the last rate, exponentially; where the rate itself falls, as a power of the count through n1 and n0 (lognormal,
-Pareto); where it does not fall, all that noise hides lies at the bound. The larger of the two is in the intervals, and c is one at which it
-is at most half of a half-width: mostly C, where records are many. What is assumed is named in the table with its price.
-All of it is post-processing of noisy numbers; no sensitivity rests on it.
+Noise on the sums costs in proportion to c, the largest count that has full weight. So c is at least half an octave beyond the last cell
+in which a count is seen, there where an interval is about the shortest. It is never beyond the declared bound C: at C nothing is
+clipped. The estimand is that of y as declared, and what lies above c unseen moves it. Two things may: isolated records at C, as many as
+the noise of one cell hides (95%), and a tail. The tail is bounded by the counts that are seen, in records per unit of the count in the
+last three visible octaves, n2, n1, n0.
 
-How far out the public bounds of features reach, and the records that lie there: where the bound of the last rounds should reach, too.
+- Where their logarithm falls at a growing or an even rate (Poisson, negative binomial, zeros in excess), it is assumed to go on falling at
+  the last rate, exponentially.
+- Where the rate itself falls, it is a power of the count through n1 and n0 (lognormal, Pareto).
+- Where it does not fall, all that noise hides lies at the bound.
 
-A feature whose bounds reach beyond five private half-widths is at risk from records that count less, and the reading has a bound of that
-bias (`coefficients`). Others have none: so the records at the ends of THEIR bounds should count in full. Such a record has one feature
-at an end of its bounds and all others at their means. Where noise leaves the bound short of it, the feature is at risk, too, and what one
-record misses may be more than the bound, by which the excess counts it. All of it is post-processing of public and noisy numbers.
+The larger of the two is in the intervals. The limit c is one at which it is at most half of a margin of error: mostly C, where records are
+many. What is assumed is named in the table with its price. All of it is post-processing of noisy numbers; no sensitivity rests on it.
+
+How far the public bounds of features reach, and the records that lie there: where the bound of the last rounds should reach, too.
+
+A feature whose bounds reach beyond five half-ranges is at risk from down-weighted records, and the reading has a bound of that bias
+(`coefficients`). Others have none: so the records at the ends of THEIR bounds should have full weight. A record of this kind has one
+feature at an end of its bounds and all others at their means. Where noise leaves the bound short of it, the feature is at risk, too.
+What one record misses may then be more than the bound, by which the excess counts it. All of it is post-processing of public and noisy
+numbers.
 """
 
 from __future__ import annotations
@@ -72,7 +78,7 @@ def chosen_kappa(gram: Array, mu: float) -> float:
 
 @dataclass(frozen=True)
 class Bound:
-    """D, and the share of records that may count less: its upper 95 % bound."""
+    """D, and the share of records that may be down-weighted: its upper 95% bound."""
 
     value: float
     less: float
@@ -82,10 +88,26 @@ class Bound:
 class Sizes:
     """A noisy histogram of N^2 and what the last step knows.
 
-    counts (cells,), edges (cells - 1,), sd: of a count's noise; gram: the last noisy A (k, k); alpha: kappa/sqrt(k); mu: of the last
-    round for one record; records: their noisy number, at least 1; scale: R of the family, 1/R the variance of a score per information;
-    near: how much above the smallest predicted variance a wider bound may be; ends: lengths squared of a record at the farthest end of
-    bounds, of its score and of N: a bound reaches the first where that is affordable, the other where it is cheap (`clipping`).
+    counts, edges : array
+        (cells,) and (cells - 1,).
+    `sd` : float
+        SD of a count's noise.
+    gram : array
+        The last noisy A (k, k).
+    alpha : float
+        kappa/sqrt(k).
+    mu : float
+        Of the last round for one record.
+    records : float
+        Their estimated number, at least 1.
+    scale : float
+        R of the family, 1/R the variance of a score per information.
+    near : float
+        How much above the smallest predicted variance a wider bound may be.
+    ends : (float, float)
+        Squared lengths of a record at the farthest end of bounds, of its score and of N.
+        A bound reaches the first where that is
+        affordable, the other where it costs little (`clipping`).
     """
 
     counts: Array
@@ -149,8 +171,10 @@ _BORNE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class CountCut:
-    """A noisy histogram of counts (cells,), the sd of its noise, the declared bound, the noisy number of records, k coefficients, mu of the
-    last round for one record, and how far apart counts are on their grid (1: whole numbers).
+    """A noisy histogram of counts (cells,), with the SD of its noise and the declared bound.
+
+    records: their estimated number; k: coefficients; mu: of the last round for one record; spacing: how far apart counts are on their
+    grid (1: whole numbers).
     """
 
     counts: Array
@@ -194,7 +218,7 @@ class CountCut:
 
     @property
     def hidden(self) -> float:
-        """How many records noise hides in one cell, 95 %."""
+        """How many records noise hides in one cell, 95%."""
         return _ONE_SIDED * self.sd
 
     @property
@@ -203,8 +227,10 @@ class CountCut:
         return float(self._edges[self._place])
 
     def beyond(self, cut: float) -> float:
-        """A bound on the sum of (y - c)+ over the records: as many as noise hides in one cell, all at the declared bound, or a tail that
-        thins out beyond the last visible octave as it does before it, whichever is more.
+        """A bound on the sum of (y - c)+ over the records.
+
+        It is as many as noise hides in one cell, all at the declared bound. Or it is a tail that thins out beyond the last visible
+        octave as it does before it, whichever is more.
         """
         return self._beyond(int(np.argmin(np.abs(self._edges - cut))))
 
@@ -279,9 +305,9 @@ def cut_assumption(family: Counts, noise: Array) -> list[str]:
         return []
     price = float(np.sqrt(1 + ((family.high / family.cut) ** 2 - 1) * noise).max())
     return [
-        f"assumed for counts above {plain(family.cut)}, of which noise shows none: as many as it hides in one cell of their histogram lie "
-        f"at the declared {family.high:g}, or their number falls from there on at least as fast as up to it, whichever is more; that is in "
-        f"the intervals; without it, cut at {family.high:g}, they are about {plain(price)} times as wide"
+        f"assumed for counts above {plain(family.cut)}, of which none is seen: as many as noise hides in one cell are "
+        f"at {family.high:g}. Or their number falls beyond at least as fast as before, whichever is more. Intervals include "
+        f"this; without it, clipped at {family.high:g}, they are about {plain(price)} times as wide"
     ]
 
 
@@ -291,8 +317,8 @@ def wide_words(release: Release, design: ModelMatrix, family: Counts, records: f
     if family.high <= _FAR_BOUND * seen:
         return []
     return [
-        f"counts of {design.response.name} are declared up to {family.high:g} and none was seen above {plain(seen)}, while noise is in "
-        f"proportion to the largest that counts; declare it within (0, {plain(2 * seen)}), where values beyond count as that"
+        f"counts of {design.response.name} are declared up to {family.high:g} and none was seen above {plain(seen)}. Noise is "
+        f"proportional to the largest count that is used; declare it within (0, {plain(2 * seen)}), where values beyond count as that"
     ]
 
 
@@ -300,26 +326,29 @@ def too_far_words(name: str, family: Counts) -> str:
     """Why counts beyond the cut leave no interval."""
     enough = plain(min(2 * family.cut, family.high))
     return (
-        f"counts of {name} are declared up to {family.high:g} and none was seen above {plain(family.cut)}; a few beyond, which noise "
-        f"hides, could move every coefficient: declare it within (0, {enough}), where values beyond count as that, or ask for more records "
+        f"counts of {name} are declared up to {family.high:g} and none was seen above {plain(family.cut)}. A few beyond "
+        f"it could move every coefficient; declare it within (0, {enough}) (values beyond count at the bound), or ask for more records "
         "or a larger budget"
     )
 
 
 def less_words(share: float, names: Sequence[str]) -> str:
-    """Why records that count less leave no interval. share: of the records; names: of the features whose bounds reach farthest."""
+    """Why down-weighted records leave no interval. share: of the records; names: of the features whose bounds reach farthest."""
     bounds = f"declare tighter bounds of {', '.join(names)}, " if names else ""
     return (
-        f"of the records whose features lie far out, up to {share:.1%} of all, which count less, more are off the line than it says, and "
-        f"could move every coefficient; {bounds}ask for a larger budget or more records, or write "
-        'target="weighted" for the line of records as they count'
+        f"up to {share:.1%} of the records have extreme features and are down-weighted. More of them than expected are far from "
+        f"the model and could move every coefficient; {bounds}ask for a larger budget or more records, or write "
+        'target="weighted" for the coefficients of the weighted records'
     )
 
 
 def less_assumption(price: float, paid: Sequence[str], others: Sequence[str], *, odd: bool) -> list[str]:
-    """What intervals of counts rest on where records count less. price: the width with all residuals in one direction, in that of the
-    interval; paid: whose intervals have a part for the records that noise hides; others: whose intervals all this is about; odd: whether
-    more is seen than the line says.
+    """What intervals of counts rest on where records are down-weighted.
+
+    price: the width with all residuals in one direction, in that of the interval; paid: whose intervals have a part for the records
+    that noise hides.
+
+    others: whose intervals all this is about; odd: whether more is seen than the fit says.
     """
     if price <= _SAID or not others:
         return []
@@ -329,30 +358,30 @@ def less_assumption(price: float, paid: Sequence[str], others: Sequence[str], *,
         if paid
         else ""
     )
-    seen = "; more of them are off the line than it says, which is in the intervals" if odd else ""
+    seen = ". More of them are far from the model than it says, which is in the intervals" if odd else ""
     return [
-        f"assumed for {', '.join(others)}: the records that count less miss the line as little as the others{hidden}{seen}; were all their "
+        f"assumed for {', '.join(others)}: the down-weighted records are as close to the model as the others{hidden}{seen}. Were all their "
         f"residuals in one direction, of as many records as noise may hide, intervals would be up to {plain(price)} times as wide"
     ]
 
 
 def full_words(name: str) -> str:
-    """Why records of which the line says more than half of the largest count leave no interval."""
+    """Why records of which the fit says more than half of the largest count leave no interval."""
     return (
-        f"where features lie far out the line says more {name} than half of what is declared to be possible, of records that count less: a "
-        "mean that stops growing there would move every coefficient; declare tighter bounds of those features, take their logarithm, or "
-        "ask for more records or a larger budget"
+        f"for extreme features the model says more {name} than half of what is declared to be possible, of records that are "
+        "down-weighted. A mean that stops growing there would move every coefficient; declare tighter bounds of those features, take "
+        "their logarithm, or ask for more records or a larger budget"
     )
 
 
 def full_assumption(biases: Array) -> list[str]:
-    """What intervals of counts hold where the line says more than half of the largest count. biases: in half-widths."""
+    """What intervals of counts include where the fit says more than half of the largest count. biases: in margins of error."""
     widest = float((1 + biases).max()) if len(biases) else 1.0
     if widest <= _SAID:
         return []
     return [
-        "the mean may be anything at records that count less and of which the line says more than half of the largest count, as many as "
-        f"there are where features are normal; for that, intervals are up to {plain(widest)} times as wide"
+        "the mean may be anything at down-weighted records of which the model says more than half of the largest count. They are as "
+        f"many as there are where features are normal; for that, intervals are up to {plain(widest)} times as wide"
     ]
 
 
@@ -369,9 +398,12 @@ _DIGITS = 3
 def reaches(
     design: ModelMatrix, box: Box, mean: Array, sd: Array, *, private: bool
 ) -> Mapping[int, tuple[float, float]]:
-    """By place among the terms of more than two values: how far its public bounds lie from its private mean in private sds, and from
-    the middle of its private range in half-widths of sqrt(3) sds. mean, sd: of the features in units of `box`; private: whether that is a
-    private range; else both are from the moments.
+    """How far the public bounds of the terms of more than two values lie, by place.
+
+    Given are the distance from the estimated mean in estimated SDs, and from the middle of the found range in half-ranges of sqrt(3)
+    SDs.
+
+    Parameters mean, `sd`: of the features in units of `box`; private: whether that is a found range; else both are from the moments.
     """
     middle, half = box.arrays
     public_middle, public_half = Box.of(design).arrays
@@ -382,14 +414,15 @@ def reaches(
 
 
 def at_risk(sds: float, halves: float) -> bool:
-    """Whether bounds reach far beyond where most records are: beyond their private range, or, within one that a few far records have
-    made wide, by their sds.
+    """Whether bounds reach far beyond where most records are.
+
+    That is beyond their found range, or, within one that a few extreme records have made wide, by their SDs.
     """
     return halves > AT_RISK or sds > max(AT_RISK, _WIDE * halves)
 
 
 def beyond(ends: Array, bound: float) -> Array:
-    """How many times the bound a score at the ends of each feature's bounds may miss, at least 1; 0 where it counts in full, (terms,).
+    """How many times the bound a score at the ends of each feature's bounds may miss, at least 1; 0 where it has full weight, (terms,).
 
     ends: M of `lengths_at_ends`, of a family that weighs score and information alike.
 
@@ -402,8 +435,10 @@ def beyond(ends: Array, bound: float) -> Array:
 def lengths_at_ends(
     design: ModelMatrix, rows: FisherRows, mean: Array, sd: Array, *, private: bool
 ) -> tuple[Array, Array]:
-    """(M, N), (terms,) each: the largest of a record at either end of a feature's bounds, 0 of features at risk and of two values; of rows
-    at a line. M is the length that its score can have, over the part of a bound that scores count in full within.
+    """(M, N), (terms,) each: the largest of a record at either end of a feature's bounds; of rows at a line.
+
+    0 of features at risk and of two values. M is the length that its score can have, over the part of a bound within which scores have
+    full weight.
     """
     safe, z = _at_ends(design, rows, mean, sd, private=private)
     lengths = rows.lengths_of(z)
@@ -415,8 +450,10 @@ def lengths_at_ends(
 def missed_at_ends(
     design: ModelMatrix, rows: FisherRows, mean: Array, sd: Array, moments: Array, *, private: bool
 ) -> Array:
-    """What the score of a record at either end of a feature's bounds misses at most, in units of the bound, (terms,): all others where
-    they are on average there, as a square is with what it is the square of; residuals up to the largest outcome. 0 as above.
+    """What the score of a record at either end of a feature's bounds misses at most, in units of the bound, (terms,).
+
+    All others are where they are on average there, as a square is with what it is the square of; residuals up to the largest outcome. 0
+    as above.
 
     moments: of z, (k, k).
     """
@@ -438,8 +475,9 @@ def missed_at_ends(
 def _at_ends(
     design: ModelMatrix, rows: FisherRows, mean: Array, sd: Array, *, private: bool
 ) -> tuple[list[int], Array]:
-    """Features that are not at risk without it, and z of a record at the lower end of each, then at the upper, all others at their means,
-    (2 features, k).
+    """Features that are not at risk without it, and z of records at the ends of each, (2 features, k).
+
+    First at the lower end of each, then at the upper, all others at their means.
     """
     assert rows.frame is not None
     middle, half = Box.of(design).arrays

@@ -4,15 +4,16 @@ A formula with an outcome of two values, and the way from the scaled units of th
 
 The covariance of a one-step estimate from released sums, and what is known of its noise.
 
-theta = theta_K + T delta, delta = A^-1 g. With sds sA (diagonal) and sg of the noise of A and g and sB of the meat's,
+theta = theta_K + T delta, delta = A^-1 g. With SDs sA (diagonal) and sg of the noise of A and g and sB of the meat's,
 
     G = (sg^2 + sA^2 |delta|^2/2) I + (sA^2/2) delta delta'          noise of g less that of A delta,
+
     V = (A - e/4)^-1 (M + G) (A - e/4)^-1,   e = sA sqrt(2 k)        a quarter of its noise's norm is taken off A for the covariance alone.
 
-M is the meat where the data can tell it from A/R, the information, which it is where the model holds: with W = R A^-1/2 B A^-1/2 and
-dev = W - I, of which noise makes E2 = (R^2 sB^2/2) ((tr A^-1)^2 + tr A^-2) in the squared Frobenius norm, eigenvalues of dev above
-2 sqrt(E2/k) count in full and others (1 - E2/|dev|^2)_+ times; negative ones count as 0, so that noise never makes an interval shorter
-than the model's. The variance of counts is often a multiple of the model's: theirs is told from max(tr W/k, 1) A/R in the same way.
+M is the meat where the data can tell it from A/R, the information, which it is where the model holds. Let W = R A^-1/2 B A^-1/2 and dev
+= W - I, of which noise makes E2 = (R^2 sB^2/2) ((tr A^-1)^2 + tr A^-2) in the squared Frobenius norm. Eigenvalues of dev above 2
+sqrt(E2/k) have full weight and others (1 - E2/|dev|^2)_+. Negative ones count as 0, so that noise never makes an interval shorter than
+the model's. The variance of counts is often a multiple of the model's: theirs is told from max(tr W/k, 1) A/R in the same way.
 """
 
 from __future__ import annotations
@@ -58,8 +59,9 @@ def binary_design(
 ) -> tuple[ModelMatrix, tuple[str, str]]:
     """The design and the two levels of its outcome, the base first.
 
-    The outcome is a categorical column of two levels, whose second one counts as 1 (the design then holds it as Integer(0, 1), which has
-    the same codes), or a number between 0 and 1, of which values from one half on count as 1. Raises `PlanError` for any other.
+    The outcome is a categorical column of two levels, or a number between 0 and 1. Of a column the second level counts as 1 (the design
+    then holds it as Integer(0, 1), which has the same codes). Of a number values from one half on count as 1. Raises `PlanError` for
+    any other.
     """
     name = column_named(sides(formula)[0], schema.names) if isinstance(formula, str) else ""
     column = schema.columns.get(name)
@@ -67,7 +69,7 @@ def binary_design(
     if isinstance(column, Categorical):
         if len(column.levels) != 2:
             raise PlanError(
-                f"the outcome {name!r} of {cut(formula)!r} has {len(column.levels)} levels, a logistic regression needs two; put a column "
+                f"the outcome {name!r} of {cut(formula)!r} has {len(column.levels)} levels. A logistic regression needs two; put a column "
                 "into the data that says whether a record has the level, and declare it as cf.Integer(0, 1)"
             )
         levels = (column.levels[0], column.levels[1])
@@ -77,10 +79,10 @@ def binary_design(
     response = design.response
     if (response.low, response.high) != (0.0, 1.0):
         raise PlanError(
-            f"the outcome {response.name!r} of {cut(formula)!r} lies between {response.low:g} and {response.high:g}, a logistic regression "
-            "needs 0 and 1; where the data hold 0 and 1 declare Integer(0, 1), where they hold two labels Categorical with these as "
-            "levels; for a count ask for a Poisson regression, cf.poisson_regression; of any other "
-            "number put a 0/1 column into the data, for instance whether it is above a limit"
+            f"the outcome {response.name!r} of {cut(formula)!r} lies between {response.low:g} and {response.high:g}. A logistic regression "
+            "needs 0 and 1; declare Integer(0, 1), or Categorical with the two labels as levels where the data "
+            "hold labels. For a count ask for a Poisson regression, cf.poisson_regression. Of any other "
+            "number put a 0/1 column into the data, for example whether it is above a limit"
         )
     if not design.names:
         raise PlanError(f'the formula {cut(formula)!r} has no coefficient; write "y ~ a", or "y ~ 1"')
@@ -88,8 +90,9 @@ def binary_design(
 
 
 def log_odds(design: ModelMatrix, box: Box | None = None) -> Array:
-    """J: coefficients in the data's units are J theta, in the order of `design.names`. box: where z was measured from, the public bounds
-    when left out; the design has an intercept.
+    """J: coefficients in the data's units are J theta, in the order of `design.names`.
+
+    box: where z was measured from, the public bounds when not given; the design has an intercept.
     """
     middle, half = (Box.of(design) if box is None else box).arrays
     matrix = np.diag(np.concatenate([[1.0], 1 / half]))
@@ -109,12 +112,19 @@ _FLOOR, _LEAST_DF = 0.7, 3.0
 
 @dataclass(frozen=True, eq=False)
 class FisherSandwich:
-    """The last round, the meat (k, k) with its noise sd on the diagonal, and rows C (k, k): coefficients are C delta + shift (k,).
+    """The last round, the meat (k, k) with the SD of its noise on the diagonal, and rows C (k, k): coefficients are C delta + shift (k,).
 
-    scale: R of the family; where the model holds the meat is A/R. moved: delta where it is not A^-1 g, since A is the information at the
-    new line (`noise_floor`). dispersed: whether the meat is told from its mean size, tr W/k, instead. below: how far below the model's
-    the meat may be, -.75 for a quarter: units whose rows are many and hardly hang together. units: how many the meat is a sum over where
-    several rows of each count; it is taken as it is then, at least .7 of the model's, and its noise is in the degrees of freedom.
+    scale : float
+        R of the family; where the model holds the meat is A/R.
+    moved : array, optional
+        delta where it is not A^-1 g, since A is the information at the new line (`noise_floor`).
+    dispersed : bool
+        Whether the meat is told from its mean size, tr W/k, instead.
+    below : float
+        How far below the model's the meat may be, -0.75 for a quarter: units whose rows are many and hardly correlated.
+    units : int, optional
+        How many the meat is a sum over where several rows of each count. The meat is then used as it is, at least 0.7 of the model's,
+        and its noise is in the degrees of freedom.
     """
 
     last: FisherRound
@@ -242,7 +252,7 @@ class FisherSandwich:
 
     @property
     def df(self) -> Array:
-        """Degrees of freedom of each variance where the meat is taken as it is, (k,): by its noise and its units (Satterthwaite 1946)."""
+        """Degrees of freedom of each variance where the meat is used as it is, (k,): by its noise and its units (Satterthwaite 1946)."""
         spread = self._spread
         sampling = np.diag(spread @ self.middle @ spread.T)
         whole = (self.sd_meat * (spread**2).sum(axis=1)) ** 2 + 2 * sampling**2 / self.sampling_df
@@ -270,7 +280,7 @@ class FisherSandwich:
         return np.asarray(self.last.sd_gram * np.sqrt(h * float((1 / values).sum()) / 2 + h**2 / 2) / _USABLE)
 
     def correlation(self) -> Array:
-        """Correlations of the coefficients where the model holds, (k, k): how closely they hang together."""
+        """Correlations of the coefficients where the model holds, (k, k)."""
         return correlations(self.rows @ self.bread @ self.rows.T)
 
 
@@ -286,8 +296,9 @@ _ONE_SIDED = 1.645
 
 @dataclass(frozen=True, eq=False)
 class FisherFigures(ReleaseReader):
-    """One release read with one question. levels: of the outcome, the base first; none of counts. weighted: whether the line is that of
-    the weighted records, of which no bias is asked.
+    """One release read with one set of options. levels: of the outcome, the base first; none of counts.
+
+    weighted: whether the estimand is that of the weighted records, of which no bias is asked.
     """
 
     levels: tuple[str, str] | None
@@ -374,15 +385,17 @@ class FisherFigures(ReleaseReader):
 
     @cached_property
     def reach(self) -> Mapping[int, tuple[float, float]]:
-        """By place among the terms of more than two values: how far its public bounds lie from its private mean in private sds, and from
-        the middle of its private range in half-widths of sqrt(3) sds; without ranges both are from the moments.
+        """How far the public bounds of the terms of more than two values lie, by place.
+
+        Given are the distance from the estimated mean in estimated SDs, and from the middle of the found range in half-ranges of
+        sqrt(3) SDs. Without ranges both are from the moments.
         """
         mean, sd = self._public("feature_mean"), self._public("feature_sd")
         return reaches(self.design, self.box, mean, sd, private="ranges" in self.release.statistics)
 
     @cached_property
     def far(self) -> tuple[int, ...]:
-        """The places, among the terms, of features whose bounds lie too far out for what their histograms show."""
+        """The places, among the terms, of features whose bounds reach too far for what their histograms show."""
         # the weighted line is that of the records as they count
         if self.weighted:
             return ()
@@ -398,10 +411,10 @@ class FisherFigures(ReleaseReader):
 
     @cached_property
     def full_bias(self) -> Array:
-        """Counts: what records that count less move each coefficient where the line says more than half of the largest count, (k,).
+        """Counts: what down-weighted records move each coefficient where the fit says more than half of the largest count, (k,).
 
-        There a mean that stops growing, or grows faster, is off by as much as the residual can be, and far records are off in one
-        direction. They are too few for any noisy count; how many there are is taken from made points of normal features.
+        There a mean that stops growing, or grows faster, is off by as much as the residual can be, and extreme records are off in one
+        direction. They are too few for any noisy number; how many there are comes from made points of normal features.
         """
         own = self.scored_family
         if self.weighted or not isinstance(own, Counts):
@@ -426,7 +439,7 @@ class FisherFigures(ReleaseReader):
 
     @cached_property
     def bias(self) -> Array:
-        """A bound on the bias of each coefficient, (k,): from records that count less, and from levels held at the line before."""
+        """A bound on the bias of each coefficient, (k,): from down-weighted records, and from levels held at the line before."""
         return self._weighted + self._from_held
 
     @cached_property
@@ -442,7 +455,7 @@ class FisherFigures(ReleaseReader):
 
     @cached_property
     def _held_counts(self) -> tuple[Array, Array]:
-        """About how many records the levels held have, and the sds of the noise in it, (levels,) each."""
+        """About how many records the levels held have, and the SDs of the noise in it, (levels,) each."""
         if not self.held.levels:
             return np.empty(0), np.empty(0)
         return self._records_of(np.array([one.weights for one in self.held.levels]))
@@ -468,7 +481,7 @@ class FisherFigures(ReleaseReader):
 
     @cached_property
     def _weighted(self) -> Array:
-        """A bound on what records that count less may move each coefficient, (k,)."""
+        """A bound on what down-weighted records may move each coefficient, (k,)."""
         if self.weighted:
             return np.zeros(len(self.design.terms) + 1)
         seen, hidden = self._excess
@@ -502,7 +515,7 @@ class FisherFigures(ReleaseReader):
 
     @cached_property
     def _at_risk(self) -> NDArray[np.bool_]:
-        """The coefficients of features whose bounds reach far beyond where most records are, or to where scores count less, (k,)."""
+        """The coefficients of features whose bounds reach far beyond most records, or to where scores are down-weighted, (k,)."""
         return self._far_out | (self._beyond > 0)
 
     @cached_property
@@ -511,16 +524,19 @@ class FisherFigures(ReleaseReader):
 
     @property
     def _counted(self) -> NDArray[np.bool_]:
-        """Those of which all of the excess is in the interval, (k,). The far records of counts within other bounds are mostly the
-        model's own, as means grow fast: what is seen beyond that is in the interval, and what noise hides at the ends of bounds; the table
-        names what is assumed of the others and its price (`worst_bias`).
+        """Those of which all of the excess is in the interval, (k,).
+
+        The extreme records of counts within other bounds are mostly the model's, as means grow fast. What is seen beyond that is in the
+        interval, and what noise hides at the ends of bounds. The table names what is assumed of the others and its price
+        (`worst_bias`).
         """
         return self._far_out if isinstance(self.family, Counts) else self._at_risk
 
     @cached_property
     def _beyond(self) -> Array:
-        """How many times the bound a record at the ends of a feature's bounds may miss of its score, (k,); 0 where that is not so, or the
-        feature is at risk without it.
+        """How many times the bound a record at the ends of a feature's bounds may miss of its score, (k,).
+
+        0 where that is not so, or the feature is at risk without it.
         """
         if isinstance(self.family, Counts):
             missed = self._public("missed")
@@ -530,8 +546,10 @@ class FisherFigures(ReleaseReader):
 
     @cached_property
     def worst_bias(self) -> Array:
-        """Counts: what records that count less would move each coefficient, were the residuals of as many as noise may hide all against the
-        line in one direction, each missing what one at the ends of bounds does, (k,): the price of the assumption that they are not.
+        """Counts: the price of the assumption that residuals of down-weighted records are not all in one direction, (k,).
+
+        It is what these records would move each coefficient, were the residuals of as many as noise may hide all against the fit in one
+        direction. Each then misses what one at the ends of bounds does.
         """
         return self._one_sided(self._excess[0])
 
@@ -549,8 +567,10 @@ class FisherFigures(ReleaseReader):
 
     @cached_property
     def _most_missed(self) -> float:
-        """How many times the bound one record of counts misses at most: one at the ends of bounds, or one of the made points, which are
-        beyond the bound, up to which a record is counted, only along features at risk.
+        """How many times the bound one record of counts misses at most.
+
+        It is one at the ends of bounds, or one of the made points. These are beyond the bound, up to which a record is counted, only
+        along features at risk.
         """
         rows, (_, most, square) = self._made_sizes
         made = rows.missed(most, square)
@@ -565,8 +585,9 @@ class FisherFigures(ReleaseReader):
     @cached_property
     def _own_excess(self) -> float:
         """About what the excess is of records whose variance is the mean times what the meat says, and of those that `full_bias` pays for.
-        How much one misses is that of made points with normal features; how many count less is their number, or that of the noisy
-        histogram, whichever is larger.
+
+        How much one misses is that of made points with normal features. How many are down-weighted is their number, or that of the
+        noisy histogram, whichever is larger.
         """
         own, (rows, (size, most, square)) = self.scored_family, self._made_sizes
         missed = np.minimum((1 - rows.split(size, most, square)[1]) * most * np.sqrt(square) / rows.bound, 1.0)
@@ -583,5 +604,5 @@ class FisherFigures(ReleaseReader):
 
     @cached_property
     def _half(self) -> Array:
-        """Half-widths of 95 % intervals before the bias, (k,)."""
+        """Margins of error of 95% intervals before the bias, (k,)."""
         return np.asarray(-stdtrit(self._df, 0.025) * np.sqrt(np.maximum(np.diag(self.sandwich.covariance), 0.0)))

@@ -1,22 +1,23 @@
-"""The rounds behind a line of Fisher scoring: ranges, a linear fit, steps, how far out records count, further steps, its meat.
+"""The rounds behind Fisher scoring: ranges, a linear fit, steps, up to what length records have full weight, further steps, its meat.
 
-Guarantee: mu-GDP, add-remove or substitute. The count, the ranges, the linear round (`linear_rows`), every step and the last round
-(`fisher_rows`), the histograms of N^2, of counts (`sums`) and of outcomes (`sums`), the excess and the meat are Gaussian
-mechanisms on exact integers, adaptively composed: mu^2 adds up, and is the same in all branches, of which a noisy count chooses one.
-Coordinates, lines, bounds and the cut of counts follow from what was drawn before. The meat's rows are taken at the line after the last
-step with N, w and r all recomputed there: with the weights of one line and the residuals of another they would be longer than D.
+Guarantee: mu-GDP, add-remove or substitute. Drawn are the count, the ranges, the linear round (`linear_rows`), every step and the last
+round (`fisher_rows`), the histograms of N^2, of counts (`sums`) and of outcomes (`sums`), the excess and the meat. Each is a Gaussian
+mechanism on exact integers. They are adaptively composed: squares of mu add up, to the same sum in all branches, of which the estimated
+number of records chooses one. Coordinates, lines, bounds and the limit of counts follow from what was drawn before. The meat's rows are
+taken at the line after the last step with N, w and r all recomputed there. With the weights of one line and the residuals of another
+they would be longer than D.
 
-Scores of counts count more than their information far out (`Family.score_part`). What A so lacks of the score's derivative, sum (w - v) h
-u u', follows from made points (`draw`); what they get wrong moves the line by that part of the last step. Sources:
-Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
+Scores of counts have more weight than their information for extreme records (`Family.score_part`). What A so lacks of the score's
+derivative, sum (w - v) h u u', follows from made points (`draw`); what they get wrong moves the line by that part of the last step.
+Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 
 One round's sums as a release holds them: decoded, shrunken, solved; what a line is read from.
 
 Where Fisher scoring starts: a fit to points that are made from noisy moments. All of it is post-processing.
 
-Slopes of a least-squares line, scaled to log-odds, are no safe start: Newton's steps run away from them on a rare level. So the start is
-the family's own fit to made points: draws with the noisy means, variances and correlations of the features (a Gaussian copula;
-two-valued terms at their values), each with the linear prediction, cut to what shares can be, as its outcome.
+Slopes of a least-squares line, scaled to log-odds, are not a safe start: Newton's steps run away from them on a rare level. So the
+start is the family's own fit to made points. These are draws with the noisy means, variances and correlations of the features (a
+Gaussian copula; two-valued terms at their values). Each has the linear prediction, clipped to what shares can be, as its outcome.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def cap_of(design: ModelMatrix) -> float:
 
 @dataclass(frozen=True, eq=False)
 class FisherRound:
-    """One step's sums in units of u: A (k, k), g (k,), their noise sds (A's on the diagonal)."""
+    """One step's sums in units of u: A (k, k), g (k,), and the SDs of their noise (A's on the diagonal)."""
 
     gram: Array
     cross: Array
@@ -238,8 +239,9 @@ class FisherWeights:
 
 @dataclass(frozen=True, eq=False)
 class AtLine:
-    """Where a meat is taken: the frame after the last step, alpha, D and the family as it is cut; A of the last round, and the sum of the
-    weights of records.
+    """Where a meat is taken: the frame after the last step, alpha, D, the family and its limit of counts.
+
+    gram: A of the last round; records: the sum of the weights of records.
     """
 
     frame: Frame
@@ -322,7 +324,9 @@ class FisherRounds:
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
-        """Noisy sums in the order of the plan; the noisy count chooses the branch. The public numbers between them, by name."""
+        """Noisy sums in the order of the plan; the estimated number of records chooses the branch. The public numbers between them, by
+        name.
+        """
         return drawn_rounds(self, source, plan, meter)
 
     def meat_at(self, planned: Statistic, at: AtLine) -> tuple[Statistic, dict[str, NDArray[Any]]]:
@@ -424,7 +428,7 @@ class _Draw:
         return replace(frame, theta=(rho - 1.0, *frame.theta[1:]), rho=rho)
 
     def _scored(self, begun: _Begun, steps: list[str], last: str, records: float) -> dict[str, NDArray[Any]]:
-        """The steps, how far out records count, the last step and the meat."""
+        """The steps, up to what length records have full weight, the last step and the meat."""
         k, frame = self._k, begun.frame
         alpha, bound = _KAPPA / sqrt(k), sqrt(_ROOM * k)
         gram = begun.information(records)
@@ -500,8 +504,8 @@ class _Draw:
     ) -> tuple[Array, NDArray[Any]]:
         """The last step (k,), in the space of `basis`, and the change of A on its way (k, k).
 
-        Of the logit, too: where a level's outcome is rare the line before lags, and a step in first order with the information there is
-        short and looks surer than it is. counts: how many records each made point stands for, with their weights.
+        Of the logit, too: where a level's outcome is rare the line before lags. A step in first order with the information there is
+        then short and looks surer than it is. counts: how many records each made point stands for, with their weights.
         """
         own = done.within(basis)
         u = begun.points @ frame.matrix @ basis
@@ -584,7 +588,7 @@ class _Begun:
 
     @property
     def features(self) -> tuple[Array, Array]:
-        """Means and sds of the features, (k - 1,) each."""
+        """Means and SDs of the features, (k - 1,) each."""
         mean = self.moments[0, 1:]
         return mean, np.sqrt(np.maximum(np.diag(self.moments)[1:] - mean**2, 1e-12))
 

@@ -1,34 +1,34 @@
 """Families of models for Fisher scoring: what one outcome says about a line, and how much it can say at most.
 
-Along the line eta = z'theta a record gives a residual r and an information h, both in units of a scale R, and a bound m with |r| <= m for
-EVERY outcome that the declaration allows; h and m depend on eta alone, never on y:
+Along the line eta = z'theta a record gives a residual r and an information h, both in units of a scale R, and a bound m. The bound has
+|r| <= m for EVERY outcome that the declaration allows; h and m depend on eta alone, never on y:
 
-    logit     R = 1        r = y - p                           h = p (1 - p)                 m = max(p, 1 - p)
-    probit    R = 2        r = (y - F) f/(F (1 - F))/R         h = f^2/(F (1 - F))/R         m = f/min(F, 1 - F)/R
-    counts    R = c        r = (min(y, c) - l)/R               h = l/R                       m = max(l, c - l)/R
+- logit: R = 1,  r = y - p,                   h = p (1 - p),              m = max(p, 1 - p)
+- probit: R = 2,  r = (y - F) f/(F (1 - F))/R,  h = f^2/(F (1 - F))/R,      m = f/min(F, 1 - F)/R
+- counts: R = c,  r = (min(y, c) - l)/R,        h = l/R,                    m = max(l, c - l)/R
 
 with p = 1/(1 + exp(-eta)), f and F the normal density and distribution function, l = exp(eta). Proofs of |r| <= m:
 
-    logit     y is 0 or 1, so that r is -p or 1 - p.
-    probit    y is 0 or 1: r is -f/(1 - F)/R or f/F/R, and the larger of the two sizes has the smaller of F and 1 - F below it.
-    counts    0 <= min(y, c) <= c: r is between -l/R and (c - l)/R, and |c - l| <= max(l, c - l), for l above c, too.
+- logit: y is 0 or 1, so that r is -p or 1 - p.
+- probit: y is 0 or 1: r is -f/(1 - F)/R or f/F/R, and the larger of the two sizes has the smaller of F and 1 - F below it.
+- counts: 0 <= min(y, c) <= c: r is between -l/R and (c - l)/R, and |c - l| <= max(l, c - l), for l above c, too.
 
-Sensitivity: with alpha, D and any T, theta the weight w = min(1, D/N), N^2 = alpha^2 h^2 |u|^4 + m^2 |u|^2, keeps
-|alpha w h u u'|_F^2 + |w r u|^2 <= D^2 whatever the family: no residual needs a bound that holds for all eta. So the probit's eta is not
-cut, though its r grows like |eta|, and none of the three depends on how large R is. The cut c of counts comes from earlier noisy numbers
-and is at most the declared bound; outcomes are cut to it, the mean is not: the line is that of min(y, c), and where no count lies above
-c that of y. All three have E r = 0 and E r^2 = h/R where the model holds.
+Sensitivity: take alpha, D and any T, theta. The weight w = min(1, D/N), N^2 = alpha^2 h^2 |u|^4 + m^2 |u|^2, keeps |alpha w h u u'|_F^2
++ |w r u|^2 <= D^2 whatever the family: no residual needs a bound that holds for all eta. So the probit's eta is not clipped, though its
+r grows like |eta|, and none of the three depends on how large R is. The limit c of counts comes from earlier noisy numbers and is at
+most the declared bound. Outcomes are clipped to it, the mean is not: the line is that of min(y, c), and where no count lies above c
+that of y. All three have E r = 0 and E r^2 = h/R where the model holds.
 
-Bias. A record with N > D counts w = D/N of its score, which misses (1 - w) |r| |u| <= (N - D)/N N |r|/m = D (N/D - 1) |r|/m, since
-m |u| <= N. So D times the sum of (N/D - 1)+ |r|/m bounds what all of them miss, whatever the family and whether or not the model holds,
-and |r|/m is at most 1. The probit takes that. Scores of counts have a weight w of their own (`fisher_rows`) and miss (1 - w) M |r|/m at
-most, M = m |u|: D times the sum of min((1 - w) M/D, 1) |r|/m bounds it where (1 - w) M <= D. Of the logit m is at least 1/2 and near 1
-where records are far out; its factor is r^2, at most 1 as |r| is: of records of which p' have the outcome the mean residual p' - p is about
-at most E r^2 = p' + p (p - 2 p') where p is near 0 and p' above it, and records that the line predicts add half as much as with |r|
-(`glm/noise_floor` names the assumption).
+Bias. A record with N > D counts w = D/N of its score, which misses (1 - w) |r| |u| <= (N - D)/N N |r|/m = D (N/D - 1) |r|/m, since m
+|u| <= N. So D times the sum of (N/D - 1)+ |r|/m bounds what all of them miss, whatever the family and whether or not the model holds,
+and |r|/m is at most 1. The probit takes that. Scores of counts have their own weight w (`fisher_rows`) and miss (1 - w) M |r|/m at
+most, M = m |u|. There D times the sum of min((1 - w) M/D, 1) |r|/m bounds it where (1 - w) M <= D. Of the logit m is at least 1/2 and
+near 1 for extreme records; its factor is r^2, at most 1 as |r| is. The reason: let p' of these records have the outcome. The mean
+residual p' - p is about at most E r^2 = p' + p (p - 2 p') where p is near 0 and p' above it. Records that the line predicts add half as
+much as with |r| (`glm/noise_floor` names the assumption).
 
-Float steps are elementwise. `numpy`'s exponential is computed in aligned blocks of one length, as its vector loops may treat the ends of
-an array otherwise than its middle; `scipy`'s erfcx is one scalar function of each entry.
+Float steps are elementwise. `numpy`'s exponential is computed in aligned blocks of one length, as its vector loops may treat the ends
+of an array otherwise than its middle; `scipy`'s erfcx is one scalar function of each entry.
 
 Sources: McCullagh, Nelder 1989; for counts whose variance is not their mean Gourieroux, Monfort, Trognon 1984 (the line of the mean).
 """
@@ -51,7 +51,7 @@ _FAR_RATE, _FAR_NORMAL = 40.0, 37.0
 
 
 class Family(Protocol):
-    """One family. Of records: `parts`. Of public points: the rest, elementwise, in units of the outcome where nothing else is said."""
+    """One family. Of records: `parts`. Of public points: the rest, elementwise, in units of the outcome unless stated otherwise."""
 
     name: ClassVar[str]
     #: What eta is called.
@@ -242,10 +242,10 @@ def _usual(margin: Array) -> Array:
 
 @dataclass(frozen=True)
 class Counts:
-    """Log-rates of counts between 0 and a declared bound `high`, cut to c = `cut` <= `high`, which is the largest outcome.
+    """Log-rates of counts between 0 and a declared bound `high`, clipped to c = `cut` <= `high`, which is the largest outcome.
 
-    Where a mean stops growing, all far records are below every exponential, so that a line of scores that count less with their information
-    is another one.
+    Where a mean stops growing, all extreme records are below every exponential. So a line of scores that are down-weighted with their
+    information is another one.
     """
 
     high: float

@@ -1,8 +1,8 @@
-"""Records under a generalised linear model at a known line: score and information of one record in one exact integer statistic.
+"""Records under a generalized linear model at a known line: score and information of one record in one exact integer statistic.
 
-A record has u = T'z, eta = z'theta and an outcome y, of which its family (`fisher_families`) makes a residual r, an information
-h and a bound m, |r| <= m for any outcome; of the logit r = y - p, h = p (1 - p), m = max(p, 1 - p), p = 1/(1 + exp(-eta)). With k
-coefficients and alpha = kappa/sqrt(k)
+A record has u = T'z, eta = z'theta and an outcome y. Its family (`fisher_families`) makes a residual r of it, an information h and a
+bound m, |r| <= m for any outcome. Of the logit r = y - p, h = p (1 - p), m = max(p, 1 - p), p = 1/(1 + exp(-eta)). With k coefficients
+and alpha = kappa/sqrt(k)
 
     N^2 = alpha^2 h^2 |u|^4 + m^2 |u|^2,   w = min(1, D/N),   A = sum w h u u',   g = sum w r u.
 
@@ -11,35 +11,40 @@ earlier noisy outputs, and for ANY of them one record's part obeys
 
     |alpha w h u u'|_F^2 + |w r u|^2 <= w^2 (alpha^2 h^2 |u|^4 + m^2 |u|^2) = w^2 N^2 <= D^2.
 
-Counts weigh the two apart (`Family.score_part`, f): information grows with the mean and takes most of N far out, where a score of weight
-D/N is missed in the line though its own length M = m |u| has room. With
+Counts weigh the two separately (`Family.score_part`, f). Information grows with the mean and takes most of N for extreme records, where
+a score of weight D/N is missed in the line though its own length M = m |u| has room. With
 
     w = max(D/N, min(1, f D/M)) of the score,   v = min(1, D/N, sqrt(D^2 - w^2 M^2)/sqrt(N^2 - M^2)) of the information
 
-where N > D, and w = v = 1 elsewhere, |alpha v h u u'|_F^2 + |w r u|^2 <= v^2 (N^2 - M^2) + w^2 M^2 <= D^2 as before, since w M <= D:
-w = D/N leaves v = D/N, and else w M <= f D. Both depend on the features and on theta, never on y, and v <= D/N <= w: the score is weighed
-nearer to 1, and what A has less of information than that is made up for by public numbers (`glm/draw`).
+where N > D, and w = v = 1 elsewhere, the bound is as before:
 
-Score and information are not extreme together (|r| = 1 only where h = 0, and |r| = 1/2 where h is largest), so that one joint bound costs
-less noise than two. In integers, with B = 2^20 and k coefficients,
+    |alpha v h u u'|_F^2 + |w r u|^2 <= v^2 (N^2 - M^2) + w^2 M^2 <= D^2,
+
+since w M <= D: w = D/N leaves v = D/N, and else w M <= f D. Both depend on the features and on theta, never on y, and v <= D/N <= w.
+The score is weighed nearer to 1, and what A has less of information than that is made up for by public numbers (`glm/draw`).
+
+Score and information are not extreme together (|r| = 1 only where h = 0, and |r| = 1/2 where h is largest), so that one joint bound
+costs less noise than two. In integers, with B = 2^20 and k coefficients,
 
     a = rint(S sqrt(w h) u), S^2 = (B - sqrt(k)/2 - 1)^2 alpha/D,     b = rint(S' w r u), S' = (B - sqrt(k)/2 - 1)/D,
-    released: the symmetric matrix [[sum a a', c sum b], [c sum b', 0]],  c = 741455 <= 2^19.5.
+    released: the symmetric matrix [[sum a a', c sum b], [c sum b', 0]],  c = 741,455 <= 2^19.5.
 
-Sensitivity in the Frobenius norm: one record's square is |a|^4 + 2 c^2 |b|^2. Rows are cut, whatever the floats were, until
-(|a|^2/2^40)^2 + 2 c^2 |b|^2/2^80 <= 1 - 2^-40 in doubles. The squared lengths are sums of integers below 2^53 there, hence exact; the
-four roundings of the test err by less than 2^-50, so that the square is at most 2^80: sensitivity 2^40 under add-remove. Under substitute
-the triangle inequality gives 2^41, and no smaller factor holds: two records with opposite saturated scores and no information (|r| near 1,
-h near 0) attain it. `Gram` may not be used here: its sqrt(2) rests on positive matrices, and the score's part has any sign.
+Sensitivity in the Frobenius norm: one record's square is |a|^4 + 2 c^2 |b|^2. Rows are reduced, whatever the floats were, until
+(|a|^2/2^40)^2 + 2 c^2 |b|^2/2^80 <= 1 - 2^-40 in doubles. The squared lengths are sums of integers below 2^53 there, hence exact. The
+four roundings of the test err by less than 2^-50, so that the square is at most 2^80: sensitivity 2^40 under add-remove. Under
+substitution the triangle inequality gives 2^41, and no smaller factor holds. Two records with opposite saturated scores and no
+information (|r| near 1, h near 0) attain it. `Gram` may not be used here: its sqrt(2) rests on positive matrices, and the score's part
+has any sign.
 
-The meat's rows are b alone, |w r u| <= w M <= D, with w, r, N at the line where they are summed: all are recomputed together. The histogram
-counts N^2 in cells. The excess is sum q min((N/D - 1)+, 1), q = r^2 of the logit and |r|/m of the probit, and sum |r|/m min((1 - w) M/D, 1)
-of counts, one number to which a record adds from 0 to 1: it moves by 1 under both relations.
+The meat's rows are b alone, |w r u| <= w M <= D, with w, r, N at the line where they are summed: all are recomputed together. The
+histogram counts N^2 in cells. The excess is sum q min((N/D - 1)+, 1), q = r^2 of the logit and |r|/m of the probit. Of counts it is sum
+|r|/m min((1 - w) M/D, 1). It is one number to which a record adds from 0 to 1: it moves by 1 under both relations.
 
-Under a survey's design a record counts by omega = min(w, W)/W in [0, 1] (`weighted_cells`): its parts of A, g and the meat's rows are omega
-w h u u' and omega w r u, its part of the excess omega times what it would be. N and w = min(1, D/N) are as without weights, so that all
-parts are at most as long as those of omega = 1: every bound above stays, whatever W is, and is enforced in integers all the same. W may
-follow from earlier noisy numbers. In the histogram of N^2 a record counts whole. A record without a weight counts as nothing.
+Under a survey's design a record counts by omega = min(w, W)/W in [0, 1] (`weighted_cells`). Its parts of A, g and the meat's rows are
+omega w h u u' and omega w r u, and its part of the excess is omega times what it would be. N and w = min(1, D/N) are as without
+weights, so that all parts are at most as long as those of omega = 1. Every bound above therefore stays, whatever W is, and is enforced
+in integers all the same. W may follow from earlier noisy numbers. In the histogram of N^2 a record counts whole. A record without a
+weight counts as nothing.
 
 Float steps are elementwise, column by column; a record's integers must not depend on its batch.
 """
@@ -104,8 +109,9 @@ class FisherParts(NamedTuple):
 
 @dataclass(frozen=True)
 class FisherMap(InCoordinates):
-    """What the maps share. alpha weighs information against score in N; bound: D; family: h, r and m of a record; weight: of a design;
-    apart: whether the score may count more than the information, where the family says so.
+    """What the maps share. alpha weighs information against score in N; bound: D; family: h, r and m of a record; weight: of a design.
+
+    apart: whether the score may have more weight than the information, where the family says so.
     """
 
     alpha: float = 1.0
@@ -347,8 +353,9 @@ class FisherScores(FisherMap):
 
 @dataclass(frozen=True)
 class LongFisherScores(LongRows, FisherScores):
-    """The same, cut to a length `limit` of at most D, in `longest` steps less room for rounding, |b|^2 <= longest^2: what a meat of persons
-    or PSUs is made of. limit: from earlier noisy numbers.
+    """The same, limited to a length `limit` of at most D, in `longest` steps less room for rounding, |b|^2 <= longest^2.
+
+    This is what a meat of persons or PSUs is made of. limit: from earlier noisy numbers.
     """
 
     longest: int = 1 << BITS

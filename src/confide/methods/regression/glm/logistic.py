@@ -1,11 +1,12 @@
-"""Logistic regression: the log-odds of a two-valued outcome, by noisy Fisher scoring.
+"""Logistic regression: the log-odds of a binary outcome, by noisy Fisher scoring.
 
-Estimates log(P/(1 - P)) = z'theta: the population's plain maximum-likelihood coefficients, without a ridge
-(`confide.methods.regression.glm.method`); link="probit": P = F(z'theta) with the normal distribution function F;
-target="weighted": the line of records as they count where those far out in their features count less, under its own title. Under the design
-of a survey it is the population's line, weighted (`confide.methods.regression.glm.survey`).
+Estimates log(P/(1 - P)) = z'theta: the population's maximum-likelihood coefficients, without a ridge
+(`confide.methods.regression.glm.method`). With link="probit" P = F(z'theta), F the normal distribution function. With target="weighted"
+the estimand down-weights records whose features are extreme, and has its title. Under the design of a survey the estimand is weighted
+(`confide.methods.regression.glm.survey`).
 
-Guarantee: mu-GDP, add-remove or substitute; what is drawn, its sensitivity and its interval stand there.
+Guarantee: mu-GDP, add-remove or substitute; `confide.methods.regression.glm.method` states what is drawn, its sensitivity and its
+interval.
 """
 
 from __future__ import annotations
@@ -34,11 +35,40 @@ _LINKS: Mapping[str, Family] = {"logit": LOGIT, "probit": PROBIT}
 
 @dataclass(frozen=True)
 class Logistic(Method):
-    """Logistic regression of a two-level categorical or 0/1 column, with intervals where the data stand above the noise.
+    """Logistic regression of a 0/1 or two-level column.
 
-    formula: "y ~ a + b"; term_bounds: public bounds of derived terms that have none; link: "logit" or "probit"; target: "mle", or
-    "weighted", the line of records as they count where those far out in their features count less.
+    The estimand is the maximum-likelihood coefficients in the population, as
+    log-odds and odds ratios. The model need not be true.
 
+    Parameters
+    ----------
+    formula : str
+        R-style formula, such as ``"smoker ~ age + region"``.
+    link : {"logit", "probit"}, default "logit"
+        Link function of the probability.
+    target : {"mle", "weighted"}, default "mle"
+        "mle" is maximum likelihood in the population. "weighted" down-weights
+        records whose features are extreme, and says so in the title.
+
+    See Also
+    --------
+    confide.regression.LogisticEstimates : The result.
+    confide.linear_regression : A numeric response.
+    confide.poisson_regression : A count.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under add-remove or substitution. Each step of noisy
+    Fisher scoring is a Gaussian mechanism on exact integers, composed
+    adaptively. Intervals are given where the signal exceeds the noise.
+
+    References
+    ----------
+    Dwork, Talwar, Thakurta and Zhang (2014), Analyze Gauss, STOC.
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Integer(0, 1)})
     >>> plan = Logistic("y ~ x").plan(schema, cf.GDP(1.0))
@@ -63,7 +93,7 @@ class Logistic(Method):
     designs: ClassVar[bool] = True
     outcome: ClassVar[str] = "two"
     menu: ClassVar[MenuEntry | None] = MenuEntry(
-        "Odds of a two-valued outcome",
+        "Odds of a binary outcome",
         "{outcome} ~ {number} | {pair} ~ {number}",
         "Logistic regression.",
         command='regress "{}" --method logistic',
@@ -96,7 +126,7 @@ class Logistic(Method):
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """What is spent, from public facts. Raises `PlanError` for a formula or setting that cannot work."""
+        """The charge, from public facts. Raises `PlanError` for a formula or setting that cannot work."""
         line = self._fisher(schema)
         notes = parse_formula(line.design.formula, line.design.schema).notes
         allowance = Allowance.of(privacy, self, schema)
@@ -126,7 +156,7 @@ class Logistic(Method):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> LogisticEstimates:
-        """The table of log-odds in the units of the data. A question has nothing to ask: `PlanError`."""
+        """The table of log-odds in the units of the data. There are no options: `PlanError`."""
         options = options or ResultOptions()
         options.only()
         return cast(LogisticEstimates, self._fisher(release.plan.declared).table(release, options))
@@ -143,7 +173,7 @@ class Logistic(Method):
         return log_odds_line(frame, design) if self.link == "logit" else likeliest_line(frame, design, PROBIT)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
-        """Records in two corners of the public box with opposite outcomes, which pull theta as far as the bound allows."""
+        """Records in two corners of the public box with opposite outcomes, which pull theta as much as the bound allows."""
         if schema is None:
             return
         design, _ = self._design(schema)

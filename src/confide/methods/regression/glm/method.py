@@ -1,16 +1,16 @@
-"""The way to a line of a generalised linear model by Fisher scoring in private coordinates: the default of `Logistic`, and `Poisson`.
+"""The way to a generalized linear model by Fisher scoring in noisy coordinates: the default of `Logistic`, and `Poisson`.
 
-Estimates the population's plain maximum-likelihood coefficients, whether or not the model holds; of counts those of the mean's logarithm,
-whatever their variance. Private ranges and a noisy linear fit
-give coordinates and a start; each step releases the information A and the score g of records at the line so far, which one record moves
-by at most D together (`fisher_rows`), and the last one is solved without shrinkage. Nothing is assumed of a solver, and there is
-no ridge.
+Estimates the population's plain maximum-likelihood coefficients, whether or not the model holds; of counts those of the mean's
+logarithm, whatever their variance. Found ranges and a noisy linear fit give coordinates and a start. Each step releases the information
+A and the score g of records at the line so far, which one record moves by at most D together (`fisher_rows`). The last step is solved
+without shrinkage. Nothing is assumed of a solver, and there is no ridge.
 
 Guarantee: mu-GDP, add-remove or substitute (`draw`).
 
-Interval: Student t with a sandwich covariance of sampling and privacy noise. Records with far-out features count less; the bias that they
-may cause is bounded by a paid count and is in the intervals, or the coefficient is not answered. The weighted line (`target="weighted"`),
-whose records count less by design, is another one where the model does not hold, and carries that in its title: no bias is asked there.
+Interval: Student t with a sandwich covariance of sampling and privacy noise. Records with extreme features are down-weighted. The bias
+that they may cause is bounded by a paid count and is in the intervals, or the coefficient is not answered. The weighted estimand
+(`target="weighted"`), whose records are down-weighted by design, is another one where the model does not hold, and carries that in its
+title: no bias is asked there.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def has_numbers(design: ModelMatrix) -> bool:
 
 
 def checked_target(method: str, target: Any) -> None:
-    """Refuse what is no target."""
+    """Refuse what is not a target."""
     if target not in _TARGETS:
         raise PlanError(
             f"target must be 'mle' or 'weighted', got {target!r}; write {method}(formula), whose target is the population's plain "
-            "maximum-likelihood line"
+            "maximum-likelihood coefficients"
         )
 
 
@@ -55,14 +55,17 @@ def no_weighted_reference(target: str) -> None:
     """Refuse a reference of the weighted line, whose weights follow from a release."""
     if target == "weighted":
         raise PlanError(
-            'the weights of target="weighted" follow from a release, so there is no line of it without privacy; write target="mle"'
+            'the weights of target="weighted" follow from a release, so it has no value without privacy; write target="mle"'
         )
 
 
 @dataclass(frozen=True)
 class FisherLine:
-    """The way of one design over a schema. levels: of an outcome of two values, the base first; None of counts; weighted: the target is
-    the line of records as they count; counting: how rows of a unit count, where several do.
+    """The way of one design over a schema.
+
+    levels: of an outcome of two values, the base first; None of counts; weighted: the estimand is that of the weighted records.
+
+    counting: how rows of a unit count, where several do.
     """
 
     schema: Schema
@@ -113,13 +116,14 @@ class FisherLine:
         if self.weighted:
             weight = "weight min(1, D/N)" if self.levels else "a weight from min(1, D/N) to 1"
             return (
-                f"the line at which the score of the records vanishes, each with {weight}, where N grows with features far out "
-                f"and D was found privately: the population's maximum-likelihood line where the model holds, another elsewhere; {rest}"
+                f"the coefficients at which the score of the records vanishes, each with {weight}. N grows with extreme features "
+                f"and D is an earlier DP number. These are the maximum-likelihood coefficients where the model holds, "
+                f"others elsewhere; {rest}"
             )
         return f"the population's plain maximum-likelihood coefficients, whether or not the model holds; {rest}"
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """Noisy sums in the order of the plan; the noisy count chooses the branch."""
+        """Noisy sums in the order of the plan; the estimated number of records chooses the branch."""
         return self._rounds.draw(source, plan, meter)
 
     def table(self, release: Release, options: ResultOptions) -> ModelEstimates:

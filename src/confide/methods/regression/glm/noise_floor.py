@@ -1,51 +1,50 @@
 """Levels whose directions the last information leaves hidden in its noise: held at the line before, so that they cannot hide the rest.
 
-A level here is any cell of the design (`evidence.cells`): a level of a factor, a value of a column of two, a cell of their products, all
-records. A released A must be inverted, and a level with hardly any record, or hardly any event, is a direction in which A is noise alone:
-every coefficient would go with it. With c'z = 1 at level L and 0 elsewhere, d = T^-1 c is that direction in u: along it the log-odds of
-L's records change and those of no other record, and so do only the coefficients that hang on L. With a slope of its own (f * x) a level
-has more such directions, and is held along all of them. The last step is taken in the space S of all
-directions at right angles to the d's held (an orthonormal basis, so that the noise of A_SS and g_S is what it was). The coordinates u have
-second moments I, hence sum u_S over the records of L is about nothing, and
+A level here is any cell of the design (`evidence.cells`): a level of a factor, a value of a column of two, a cell of their products,
+all records. A released A must be inverted. A level with hardly any record, or hardly any event, is a direction in which A is noise
+alone: every coefficient would be lost with it. With c'z = 1 at level L and 0 elsewhere, d = T^-1 c is that direction in u. The log-odds
+of L's records change along it, and those of no other record. Only the coefficients that depend on L change. With its own slope (f * x)
+a level has more of these directions, and is held along all of them. The last step is in the space S of all directions at right angles
+to the d's held (an orthonormal basis, so that the noise of A_SS and g_S is what it was). The coordinates u have second moments I, hence
+sum u_S over the records of L is about nothing, and
 
-    g_S = A_SS delta_S + sum_L rho u_S + noise,   rho = P(y = 1) - p: how far the line before is off along L's own direction.
+    g_S = A_SS delta_S + sum_L rho u_S + noise,   rho = P(y = 1) - p: how far the line before is off along L's direction.
 
-The mean of rho over L meets that sum; what is left is its variation about the mean. By Cauchy and Schwarz c'delta_S moves by at most
-(correlation) n_L sd(rho) |A_SS^-1 c_S|, with the moments of u_S within L those of all records. The interval is widened by that bound with
-a correlation of 1/2 (`sparse_levels.CORRELATED`), a spread of 1/2, the largest that shares have, times the span of the family (1 of the
-logit),
-and n_L with one sd of its noise, which also pays for the noise in T. Which levels are held follows from A and counts, never from the
-score: no answer is chosen by its value. All of it is post-processing of noisy numbers. The idea of the identity is that of Frisch, Waugh
-1933; Lovell 1963.
+The mean of rho over L meets that sum; what remains is its variation about the mean. By Cauchy and Schwarz c'delta_S moves by at most
+(correlation) n_L SD(rho) |A_SS^-1 c_S|, with the moments of u_S within L those of all records. The interval is widened by that bound.
+It has a correlation of 1/2 (`sparse_levels.CORRELATED`) and a spread of 1/2, the largest that shares have, times the span of the family
+(1 of the logit). Its n_L is one SD of its noise larger, which also pays for the noise in T. Which levels are held follows from A and
+counts, never from the score: no answer is chosen by its value. All of it is post-processing of noisy numbers. The idea of the identity
+is that of Frisch, Waugh 1933; Lovell 1963.
 
 The last step of Fisher scoring beyond first order: what the score would be at the new line, as made points say.
 
-A and g are sums at the line before the step. The step A^-1 g is the root of the score in first order; where the mean bends much within
-it, as an exponential does, it goes too far: a rate that is e^d times as large is reached by d, and the step is e^d - 1. With the mean
-m(eta), its slope s and h, the score at eta of a line whose root is at eta + u'delta is
+A and g are sums at the line before the step. The step A^-1 g is the root of the score in first order. Where the mean bends much within
+it, as an exponential does, the step goes too far. For example, a rate that is e^d times as large is reached by d, and the step is e^d -
+1. Let the mean be m(eta), its slope s, and h the information. The score at eta of a line whose root is at eta + u'delta is
 
     F(delta) = sum u (h/s)(eta) (m(eta + u'delta) - m(eta)),      F'(0) = sum h u u',
 
-so that g = A delta + (F(delta) - F'(0) delta), the bracket from made points (`draw`) for as many records, is solved by
-Newton's steps; it is of second order in delta, and so is what the points get wrong. A + F'(delta) - F'(0) is the information at the new
-line. Points count as records do in A and g, with weight min(1, D/N): a bracket of full weights beside sums of less may leave no root.
-All of it is post-processing.
+so that g = A delta + (F(delta) - F'(0) delta). The bracket comes from made points (`draw`) for as many records, and the equation is
+solved by Newton's steps. It is of second order in delta, and so is what the points get wrong. A + F'(delta) - F'(0) is the information
+at the new line. Points count as records do in A and g, with weight min(1, D/N). A bracket of full weights with sums of less may leave
+no root. All of it is post-processing.
 
 What a table of log-odds says of coefficients that it does not answer, and of the assumption behind those it does.
 
-Directions of separation: along which the line may move for ever, since no record stands against it.
+Directions of separation: along which the line may move without end, since no record stands against it.
 
 Albert, Anderson 1984: the likeliest coefficients are infinite where a direction d has x'd >= 0 at all records with the outcome, <= 0 at
 all without, and not 0 at all. Of counts: x'd = 0 at all records that count something, and <= 0 at the others. Records stand against d
-otherwise, and where they are next to none the line cannot be told from one without end. So for each coefficient the direction is looked
-for that moves it and has the fewest records against it: with the noisy numbers of both outcomes at every distinct row of the matrix, the
-linear programme
+otherwise, and where they are next to none the line cannot be told from one without end. So for each coefficient a direction is looked
+for that moves it and has the fewest records against it. With the noisy numbers of both outcomes at every distinct row of the matrix,
+this is the linear program
 
     min  sum over rows of ones (-x'd)+ + zeros (x'd)+     where d_j is 1, or -1
 
-(of counts ones |x'd|), numbers below 0 as 0. The records against what it finds are counted, whose number has the noise of as many cells,
-and are asked for as those of a level are (`reading`). A direction that is a level's own is left to that, whose count has less
-noise. Post-processing of noisy counts.
+(of counts ones |x'd|), numbers below 0 as 0. The records against what it finds are counted. Their number has the noise of as many
+cells, and is asked for as that of a level is (`reading`). A direction that belongs to a level is left to it, because its number has
+less noise. Post-processing of noisy numbers.
 """
 
 from __future__ import annotations
@@ -117,9 +116,9 @@ class UnidentifiedLevels:
     def of(
         cls, gram: Array, sd: float, transform: Array, moments: Array, levels: Sequence[Level]
     ) -> UnidentifiedLevels:
-        """The fewest-informed rare levels, one after the other, until A stands above its noise; none where that does not help.
+        """The fewest-informed rare levels, one after the other, until A exceeds its noise; none where that does not help.
 
-        gram, sd: the last noisy A and the noise on its diagonal; transform: T; moments: of z per record, all (k, k).
+        gram, `sd`: the last noisy A and the noise on its diagonal; transform: T; moments: of z per record, all (k, k).
         """
         k, chosen = len(gram), list[int]()
         basis, directions = np.eye(k), _directions(transform, levels)
@@ -138,8 +137,9 @@ class UnidentifiedLevels:
         return _others(_directions(transform, [*self.levels, *levels]))
 
     def bias(self, moved: Array, counts: Array, sds: Array, span: float = 1.0) -> Array:
-        """The bound for each coefficient, (k,). moved: |A_SS^-1 c_S| (k,); counts, sds: of the levels' records, and of their noise; span:
-        between what limits rho lies, of the family.
+        """The bound for each coefficient, (k,). moved: |A_SS^-1 c_S| (k,).
+
+        counts, `sds`: of the levels' records, and of their noise; span: between what limits rho lies, of the family.
         """
         return np.asarray(CORRELATED * _SPREAD * span * float((np.maximum(counts, 0.0) + sds).sum()) * moved)
 
@@ -237,40 +237,42 @@ def held_words(
     ]
     named = ", ".join(given[:_NAMED]) + (f" and {len(given) - _NAMED} more" if len(given) > _NAMED else "")
     others = (
-        "the other coefficients are told beside them, and their intervals allow for it"
+        "the other coefficients are answered, and their intervals allow for it"
         if told
-        else "what they may move leaves no slope an interval; join such levels with others, or ask for more records or a larger budget"
+        else "they may move every slope, so that none has an interval; join these levels with others, or ask for more records "
+        "or a larger budget"
     )
-    words = [f"too few records to be told: {named}; {others}"]
+    words = [f"too few records to estimate: {named}; {others}"]
     base = base_levels(design)
     first = dict.fromkeys(one.column for one in held if base.get(one.column) == one.name)
     return [*words, summary_text(list(first))] if first else words
 
 
 def safe_words(halves: float) -> str:
-    """The sentence where no answered feature has far bounds.
+    """The sentence where no answered feature has bounds that reach too far.
 
     >>> safe_words(5.0)[:66]
-    "no answered feature's bounds reach beyond 5 half-widths of its pri"
+    "no answered feature's bounds reach beyond 5 half-ranges of its fou"
     """
     return (
-        f"no answered feature's bounds reach beyond {halves:g} half-widths of its private range, or {halves:g} standard deviations where "
-        "far records have made that range wide, so that records that count less are taken to move no coefficient"
+        f"no answered feature's bounds reach beyond {halves:g} half-ranges of its found range, or {halves:g} SDs where "
+        "extreme records have made that range wide; so down-weighted records are assumed to move no coefficient"
     )
 
 
 def assumed_words(names: Sequence[str], most: float, price: float, *, squared: bool = True) -> str:
-    """The sentence on what is assumed of records that count less. price: the width with residuals of 1, in that of the interval; squared:
-    whether squared residuals are counted (logit), or their sizes in units of the largest one.
+    """The sentence on what is assumed of down-weighted records. price: the width with residuals of 1, in that of the interval.
+
+    squared: whether squared residuals are counted (logit), or their sizes in units of the largest one.
 
     >>> assumed_words(["a", "b"], 0.15, 3.21)
-    'assumed for a, b: records that count less have a mean residual of at most their mean squared one, which is counted, and at most 0.15
-    where the noise of that count hides it; the bias is in the intervals; without that (at most 1) they are 3.2 times as wide'
+    'assumed for a, b: down-weighted records have a mean residual of at most their mean squared one, which is counted, and at most 0.15
+    where noise hides it. Intervals include the bias; without this assumption (at most 1) they are 3.2 times as wide'
     """
     size = "squared one" if squared else "size of one"
     return (
-        f"assumed for {', '.join(names)}: records that count less have a mean residual of at most their mean {size}, which is counted, and "
-        f"at most {most:g} where the noise of that count hides it; the bias is in the intervals; without that (at most 1) they are "
+        f"assumed for {', '.join(names)}: down-weighted records have a mean residual of at most their mean {size}, which is counted, and "
+        f"at most {most:g} where noise hides it. Intervals include the bias; without this assumption (at most 1) they are "
         f"{'about the same width' if price < 1.1 else f'{plain(price)} times as wide'}"
     )
 
@@ -284,8 +286,9 @@ _DIRECTION_ROUNDING = 1e-7
 
 @dataclass(frozen=True, eq=False)
 class Against:
-    """The direction that moves a coefficient and has the fewest records against it. moved: which rows it moves; count: of records against
-    it; sd: of its noise.
+    """The direction that moves a coefficient and has the fewest records against it.
+
+    moved: which rows it moves; count: of records against it; `sd`: of its noise.
     """
 
     place: int
@@ -295,9 +298,12 @@ class Against:
 
 
 def least_against(rows: Array, counts: Array, sd: float, known: Sequence[Array], *, of_counts: bool) -> list[Against]:
-    """For each coefficient and sign, without the directions that are known. rows (m, k); counts (m, 2): records with an outcome of 0, and
-    with another one, with noise of this sd; known: what is 1 at the rows of a level and 0 elsewhere, (m,) each; of_counts: whether
-    outcomes are counts.
+    """For each coefficient and sign, without the directions that are known.
+
+    rows (m, k); counts (m, 2): records with an outcome of 0, and with another one, with noise of this SD; of_counts: whether outcomes
+    are counts.
+
+    known: what is 1 at the rows of a level and 0 elsewhere, (m,) each.
     """
     m, k = rows.shape
     unit = rows / np.maximum(np.abs(rows).max(axis=0), 1e-300)

@@ -1,16 +1,15 @@
-"""Poisson regression: the logarithm of a mean count as a line, by Fisher scoring in private coordinates.
+"""Poisson regression: the logarithm of a mean count as a linear function, by Fisher scoring in noisy coordinates.
 
 Estimates log E[y] = z'theta: the coefficients at which sum z (y - exp(z'theta)) vanishes over the population, y clipped to its declared
-bounds and nothing else. That is the maximum-likelihood line where counts are Poisson, and the line of the mean's logarithm whatever their
-variance (zeros in excess and overdispersion move the standard errors, not the line; Gourieroux, Monfort, Trognon 1984).
+bounds and nothing else. Where counts are Poisson, these are the maximum-likelihood coefficients. They are the coefficients of the
+mean's logarithm whatever the variance of counts: zeros in excess and overdispersion move the standard errors, not the coefficients
+(Gourieroux, Monfort, Trognon 1984).
 
-Guarantee: mu-GDP, add-remove or substitute (`confide.methods.regression.glm.draw`). Noise costs in proportion to
-the largest count c that
-counts in full. A noisy histogram (2 % of mu^2) says beyond which count none is seen; c lies above it where the records that noise may hide
-at the declared bound move the line by little (`confide.methods.regression.glm.clipping`), and is the declared bound in
-most designs. What a
-cut may move is in the intervals, and the table names the assumption and its price. A bound far above the counts costs width, or the table,
-whose reason then names the bound to declare.
+Guarantee: mu-GDP, add-remove or substitute (`confide.methods.regression.glm.draw`). Noise costs in proportion to c, the largest count
+that has full weight. A noisy histogram (2% of the budget) says beyond which count none is seen. The largest count c lies above it where
+the records that noise may hide at the declared bound move the coefficients by little (`confide.methods.regression.glm.clipping`). In
+most designs it is the declared bound. Intervals include what clipping may move, and the table names the assumption and its price. A
+bound far above the counts costs width, or the table, whose reason then names the bound to declare.
 
 Interval: Student t with a sandwich covariance of sampling and privacy noise.
 """
@@ -35,12 +34,41 @@ from confide.sums.coding import outcome_pairs
 
 @dataclass(frozen=True)
 class Poisson(Method):
-    """Poisson regression of a count between 0 and a declared bound, with robust intervals.
+    """Poisson regression of a count from 0 to a declared bound.
 
-    formula: "visits ~ a + b"; target: "mle", the population's plain line, or "weighted", the line of records as they count where those far
-    out in their features count less, under its own title; term_bounds: public bounds of derived terms that have none. Counts are of one
-    unit of time or exposure each: there is no offset.
+    The estimand is the coefficients of the logarithm of the mean count in the
+    population, by maximum likelihood. The variance of counts may have any
+    size.
 
+    Parameters
+    ----------
+    formula : str
+        R-style formula, such as ``"visits ~ age + region"``. Counts are of one
+        unit of time or exposure each: there is no offset.
+    target : {"mle", "weighted"}, default "mle"
+        "mle" is maximum likelihood in the population. "weighted" down-weights
+        records whose features are extreme, and says so in the title.
+
+    See Also
+    --------
+    confide.regression.PoissonEstimates : The result.
+    confide.logistic_regression : A binary response.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under add-remove or substitution. Each step of noisy
+    Fisher scoring is a Gaussian mechanism on exact integers, composed
+    adaptively. The noise is proportional to the largest count that has full
+    weight.
+
+    References
+    ----------
+    Gourieroux, Monfort and Trognon (1984), Pseudo maximum likelihood methods,
+    Econometrica 52.
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "visits": cf.Integer(0, 12)})
     >>> plan = Poisson("visits ~ x").plan(schema, cf.GDP(1.0))
@@ -92,7 +120,7 @@ class Poisson(Method):
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """What is spent, from public facts. Raises `PlanError` for a formula or setting that cannot work."""
+        """The charge, from public facts. Raises `PlanError` for a formula or setting that cannot work."""
         line = self._line(schema)
         allowance = Allowance.of(privacy, self, schema)
         planned = line.plan(allowance, n)
@@ -109,7 +137,7 @@ class Poisson(Method):
     # infer ----------------------------------------------------------------------------------------------------------
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> PoissonEstimates:
-        """The table of log-rates in the units of the data. A question has nothing to ask: `PlanError`."""
+        """The table of log-rates in the units of the data. There are no options: `PlanError`."""
         options = options or ResultOptions()
         options.only()
         return cast(PoissonEstimates, self._line(release.plan.declared).table(release, options))

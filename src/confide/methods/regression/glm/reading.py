@@ -2,26 +2,26 @@
 
 Levels of which next to no records have one of the two outcomes: their coefficients are at a boundary, or cannot be told from it.
 
-A level is any cell of the design, up to all records (`evidence.cells`); all have one rule. So have other directions that no record stands
-against (`noise_floor`), whose counts are a histogram's.
+A level is any cell of the design, up to all records (`evidence.cells`); all have one rule. So have other directions that no record
+stands against (`noise_floor`), whose counts are a histogram's.
 
-Two noisy counts of a level's records with its rarer outcome follow from the last round, and neither may be few. With N_l records and mean
-log-odds eta_l the line before it expects N_l p_l, p_l = expit(c eta_l), c = (1 + pi s^2/8)^(-1/2) for log-odds that vary by s within
-a level (MacKay 1992); g holds sum (y - p), and their sum is the first count. The second is what the released line expects: at a boundary
-it lags behind the first, since a step moves log-odds by about one, but its noise is another.
+Two noisy numbers of a level's records with its rarer outcome follow from the last round, and neither may be small. With N_l records and
+mean log-odds eta_l the fit before it expects N_l p_l. Here p_l = expit(c eta_l), c = (1 + pi s^2/8)^(-1/2) for log-odds that vary by s
+within a level (MacKay 1992). g holds sum (y - p), and their sum is the first number. The second is what the released fit expects. At a
+boundary it lags behind the first, since a step moves log-odds by about one, but its noise is another.
 
-What is answered by its own noisy count is answered too high: of levels with few such records those with lucky noise pass. So a count X with
-noise of sd s, answered from T on, has the interval that holds GIVEN that it is answered (Lee, Sun, Sun, Taylor 2016, for a truncated
-normal number). With sd r of noise and of sampling, r^2 = s^2 + X, d = (X - T)/r and the normal tail Q, all counts below X - x r are
-excluded, where
+What is answered by its own noisy number is answered too high: of levels with few such records those with lucky noise pass. Let X be a
+number with noise of SD s, answered from T on. It has the interval whose coverage is right GIVEN that it is answered (Lee, Sun, Sun,
+Taylor 2016, for a truncated normal number). Let r be the SD of noise and of sampling, r^2 = s^2 + X, d = (X - T)/r, and Q the normal
+tail. Then all numbers below X - x r are excluded, where
 
-    Q(x) = .025 Q(x - d),      x > 1.96, infinite at d = 0 and 1.96 again where d is large.
+    Q(x) = 0.025 Q(x - d),      x > 1.96, infinite at d = 0 and 1.96 again where d is large.
 
-In log-odds noise is not normal where X is no multiple of s: down to the count L = X - x s it is log(X/L), for which 1.96 s/X is too little.
-The variance of a level's log-odds grows by what is missing; a level for which L is below one record cannot be told. The other end of an
-interval grows with it, without need. Counts of any size have the same rule with what a level counts in all, r of the Poisson's; and the
-number of the level's records in the linear round must stand above its noise: within it, all that follows from it is luck, and a few records
-of large counts look like many.
+In log-odds noise is not normal where X is not a multiple of s. Down to the number L = X - x s it is log(X/L), for which 1.96 s/X is too
+little. The variance of a level's log-odds grows by what is missing; a level for which L is below one record cannot be told. The other
+end of an interval grows with it, without need. Counts of any size have the same rule with what a level counts in all, r of the
+Poisson's. In addition, the number of the level's records in the linear round must exceed its noise. Within the noise all that follows
+from it is luck, and a few records of large counts look like many.
 """
 
 from __future__ import annotations
@@ -109,8 +109,11 @@ _AT_ONCE, _FAR_OFF = 0.05, 6.0
 
 @dataclass(frozen=True)
 class SparseLevel:
-    """A level with a noisy count of one outcome (0 or 1), a noisy total of counts (2), or what a direction moves, with a noisy count of
-    records against it (3); places: the coefficients that hang on it."""
+    """A level with an estimated number, and the coefficients that depend on it.
+
+    count: of records with one outcome (outcome 0 or 1), a total of counts (2), or what a direction moves, with the records against it
+    (3).
+    """
 
     count: LevelCount
     outcome: int
@@ -145,11 +148,24 @@ class _Look:
 
 @dataclass(frozen=True, eq=False)
 class LevelState:
-    """What is known of levels: theta before the last round and the released one (k,), the covariance of its privacy noise (k, k), sum w z
-    (y - p) at the first with the covariance of its noise, sum w h z z' there with the sd of its noise for a direction c as a function of
-    c, second moments of z per record (k, k), z measured from `box`, and the noisy number of records. numbers: of weights of levels (levels,
-    k), how many records of each the linear round counted, with sds; outcomes: noisy numbers of records by distinct row of the matrix and
-    outcome (rows, 2), with the sd of each.
+    """What is known of levels.
+
+    before, line : array
+        theta before the last round and the released one, (k,).
+    noise : array
+        Covariance of its privacy noise, (k, k).
+    surprise : (array, array)
+        sum w z (y - p) at the first, with the covariance of its noise.
+    information : (array, array), optional
+        sum w h z z' there, with the SD of its noise for a direction c as a function of c.
+    moments : array
+        Second moments of z per record, (k, k), z measured from `box`.
+    records : float
+        Estimated number of records.
+    numbers : callable, optional
+        Of weights of levels (levels, k): how many records of each the linear round counted, with SDs.
+    outcomes : (array, float), optional
+        Estimated numbers of records by distinct row of the matrix and outcome (rows, 2), with the SD of each.
     """
 
     before: Array
@@ -291,7 +307,7 @@ def _lowest(count: LevelCount) -> tuple[float, float]:
 
 
 def _sds_beyond(d: float) -> float:
-    """x of Q(x) = .025 Q(x - d)."""
+    """x of Q(x) = 0.025 Q(x - d)."""
     low, high = _NORMAL, 4 / d + d + 2
     for _ in range(60):
         x = (low + high) / 2
@@ -325,17 +341,17 @@ def quiet_words(found: Sequence[SparseLevel]) -> list[str]:
     more = f" and {len(found) - _FIRST} more" if len(found) > _FIRST else ""
     counted = first[0].outcome == _COUNTED
     if not all(one.count.column for one in first):
-        return [f"{named} are too alike for any coefficient to be told; more records or a larger budget may tell them"]
+        return [f"{named} are too alike for any coefficient to be estimated; more records or a larger budget may help"]
     crossed = list(dict.fromkeys(one.count.column for one in first if ":" in one.count.column))
     way = f", or write the formula without the product of {' or '.join(crossed)}" if crossed else ""
-    rest = f"join such a level with another, or leave it out of the schema, by which its records count as missing{way}"
+    rest = f"join a level of this kind with another, or leave it out of the schema, by which its records count as missing{way}"
     if counted:
         return [
-            f"levels whose counts noise may have made have no coefficient that could be told: {named}{more}; more records or a larger "
+            f"levels whose counts may be noise alone have no coefficient that can be estimated: {named}{more}; more records or a larger "
             f"budget tell them; else {rest}"
         ]
     return [
-        f"levels with next to no records of one outcome have no coefficient that could be told: {named}{more}; {rest}"
+        f"levels with almost no records of one outcome have no coefficient that can be estimated: {named}{more}; {rest}"
     ]
 
 
@@ -357,7 +373,7 @@ _TIED = 0.2
 
 @dataclass(frozen=True, eq=False)
 class FisherReading(IndependentRecords, FisherFigures):
-    """One release read with one question: what is answered, and what is said."""
+    """One release read with one set of options: what is answered, and the sentences of the table."""
 
     # which coefficients are answered ------------------------------------------------------------------------------------
 
@@ -406,7 +422,7 @@ class FisherReading(IndependentRecords, FisherFigures):
 
     @property
     def _outcomes(self) -> tuple[Array, float] | None:
-        """Noisy numbers of records by distinct row of the matrix and outcome, (rows, 2), and their sd; None where none were released."""
+        """Noisy numbers of records by distinct row of the matrix and outcome, (rows, 2), and their SD; None where none were released."""
         if "outcomes" not in self.release.statistics:
             return None
         noisy = self.release["outcomes"]
@@ -414,7 +430,7 @@ class FisherReading(IndependentRecords, FisherFigures):
 
     @cached_property
     def _wide(self) -> list[int]:
-        """Coefficients that records far out in wide bounds may move unseen."""
+        """Coefficients that extreme records in wide bounds may move unseen."""
         own = np.where(self._at_risk, self._weighted, 0.0)
         much = own > _TOO_MUCH * self._half
         # the same far records are behind all that are counted by them: too much for one is an assumption too far for all; what a feature
@@ -424,14 +440,14 @@ class FisherReading(IndependentRecords, FisherFigures):
 
     @cached_property
     def _apart(self) -> list[int]:
-        """Coefficients that hang on a level that is held, and those that its records may move too far."""
+        """Coefficients that depend on a level that is held, and those that its records may move too far."""
         own = (j for one in self.held.levels for j in one.cell.places)
         moved = np.flatnonzero(self._from_held > _TOO_MUCH * self._half)
         return sorted({*own, *map(int, moved)})
 
     @cached_property
     def _tied(self) -> dict[int, int]:
-        """Coefficients that move with one that records far out may move: by nobody knows how much, or by too much."""
+        """Coefficients that move with one that extreme records may move: by an unknown amount, or by too much."""
         if not self._wide:
             return {}
         correlation = np.abs(self.sandwich.correlation()[:, self._wide])
@@ -514,12 +530,12 @@ class FisherReading(IndependentRecords, FisherFigures):
         steep = spread > _STEEP and (steps_of(self.release.statistics) < 4 or size > _SHORT_STEP)
         if steep or moving.travelled > _TRAVELLED:
             unsettled = (
-                "the steps did not settle: the last one still moved the line by more than its noise"
+                "the steps did not settle: the last one still moved the coefficients by more than their noise"
                 if not steep
-                else f"the line is steep ({self.family.scale_words} with a standard deviation of {plain(spread)} over records) and the "
+                else f"the slopes are steep ({self.family.scale_words} with a standard deviation of {plain(spread)} over records) and the "
                 "steps did not settle"
             )
-            asked = "ask for more records, a larger budget, fewer terms, or tighter bounds where records lie far out"
+            asked = "ask for more records, a larger budget, fewer terms, or tighter bounds where records are extreme"
             return "; ".join([*self._wide_counts, unsettled, asked])
         return self._moved_by_counts()
 
@@ -536,7 +552,7 @@ class FisherReading(IndependentRecords, FisherFigures):
         return [name for _, name in far[: -_NAMED - 1 : -1]]
 
     def _moved_by_counts(self) -> str:
-        """Why counts above the cut, or records that count less, leave no interval of a count's line; "" where there is one."""
+        """Why counts above the limit, or down-weighted records, leave no interval of a Poisson coefficient; "" where there is one."""
         odd = self.odd_bias > _FAR_TOO_MUCH * (self._half + self._weighted)
         odd |= (self.odd > 0) & ~self._counted & (self._weighted > _TOO_MUCH * self._half)
         if odd.any() and not self._far_out.any():
@@ -601,12 +617,12 @@ class FisherReading(IndependentRecords, FisherFigures):
                 *self._head,
                 ("n", count_text(count)),
                 ("Steps", f"{steps} of Fisher scoring, and a last one"),
-                ("Weights", f"at most {float(self._public('less')[0]):.2%} of the records count less"),
+                ("Weights", f"at most {float(self._public('less')[0]):.2%} of the records are down-weighted"),
             ),
             legend=legend(self.design, self.release.plan.declared)[1:],
             design=self.design,
             nobs=float(count.decode()[0]),
-            heading="weighted line: records far out in the features count less" if self.weighted else "",
+            heading="weighted: records with extreme features are down-weighted" if self.weighted else "",
             **kind,
             **more,
         )
@@ -631,7 +647,7 @@ class FisherReading(IndependentRecords, FisherFigures):
         return said
 
     def _far_assumption(self, shown: list[int]) -> list[str]:
-        """What the intervals of coefficients rest on where records count less, and what they would be without it."""
+        """What the intervals of coefficients rest on where records are down-weighted, and what they would be without it."""
         said = []
         if isinstance(self.family, Counts):
             price = float((1 + self.worst_bias[shown] / (self._half + self.bias)[shown]).max(initial=1.0))
@@ -672,7 +688,7 @@ class FisherReading(IndependentRecords, FisherFigures):
             middle, half = (self.box.middle[j], self.box.half[j]) if ranges else (mean, sqrt(3) * sd)
             safe = _SAFE * AT_RISK * half
             enough, near = (middle - safe, middle + safe), safe / sd
-        why = "a few records out there, which count less, could move its coefficient"
+        why = "a few records out there, which are down-weighted, could move its coefficient"
         return bounds_words(term.name, self.reach[j][0], (term.low, term.high), enough, near, why)
 
     def _reasons(self, *, told: bool = True) -> str:

@@ -1,4 +1,4 @@
-"""What a line of a generalised linear model gives its user beyond its coefficients: predicted means and average marginal effects.
+"""What a generalized linear model gives in addition to its coefficients: predicted means and average marginal effects.
 
 The mean slope of a released line, E dm/deta, from its last noisy information: what average marginal effects are made of.
 
@@ -8,9 +8,9 @@ In the last round's coordinates A = sum w h u u', and with v = T^-1 e_0, for whi
 
 Of the logit and of counts R h is the mean's slope itself, so that R v'A v/n~ is its mean at the line before the last step. Of the probit
 it is another function of eta, and no released number holds its mean. How the mean slope changes with the coefficients, E z d2m/deta2, is
-taken from the made points (`draw`) at the released line; it carries the estimate over the last step, and the error of
+taken from the made points (`draw`) at the released coefficients; it carries the estimate over the last step, and the error of
 the coefficients into that of the effects. Its own sampling variance, Var h/n, comes from the points, too; that it hangs together with the
-coefficients' is left out. Records that count less take from sum w h at most max h times their number, of which the histogram
+coefficients' is ignored. Records with a smaller weight take from sum w h at most max h times their number, of which the histogram
 of N^2 gives a bound B n: since 0 <= w <= 1, E dm/deta lies between the mean slope s and s + B max h. So an effect lies between b s and
 b s (1 + r), r = B max h / s: the end of an interval that is away from zero is moved by the factor 1 + r, the other not at all.
 
@@ -20,9 +20,9 @@ value and all else as it is. With eta_0 the part of eta that is not the column's
     d ~ f = sum_G (c_G + c'_G eta_0) h 1_G + c'' eta_0^2 h,     G the values of the column.
 
 The sum of f over the records is a linear function of A, whose noise is known, since 1_G = z'w_G: sum w h 1_G eta_0 = w_G'(Z A Z')theta_0.
-What is left, E (d - f), is a mean over the made points, and is taken to be off by half of the sd of d - f over them, which is in the
+What is left, E (d - f), is a mean over the made points, and is assumed to be off by half the SD of d - f over them, which is in the
 standard error. The c are those with the least sum of that and of the noise of f. Of counts d is a multiple of h in each G, and nothing is
-left: E d is told as well as E exp(eta). Records that count less take at most B max |d| from it.
+left: E d is told as well as E exp(eta). Records with a smaller weight take at most B max |d| from it.
 All of it is post-processing.
 
 What a logistic regression gives its user beyond a table of coefficients: odds ratios, probabilities, predicted levels.
@@ -35,7 +35,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import isnan, nan, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -55,6 +55,7 @@ from confide.methods.regression.linear_estimates import DesignEstimates
 from confide.noise import keyed_generator
 from confide.results import check_alpha
 from confide.results.inference import simulated_null
+from confide.results.pages.content import INTERCEPT, Column
 
 if TYPE_CHECKING:
     from confide.methods.regression.glm.coefficients import FisherFigures
@@ -72,8 +73,8 @@ _OFF = 0.5
 class MeanSlope:
     """E dm/deta in units of the outcome, its gradient in the coefficients (k,), its own variance.
 
-    lacking: a bound on what records that count less take from it; less: a bound on their share; change: the `MeanChange` of the term at a
-    place.
+    lacking: a bound on what records with a smaller weight take from it; less: a bound on their share; change: the `MeanChange` of a
+    term by its place.
     """
 
     value: float
@@ -94,13 +95,12 @@ class MeanSlope:
         return float(np.minimum(low, low * most)), float(np.maximum(high, high * most))
 
     def words(self) -> str:
-        """What intervals hold beside sampling and noise; "" where that is nothing to speak of."""
+        """What intervals allow for in addition to sampling and noise; "" for a negligible amount."""
         if not self.stretch > _SAID:
             return ""
         return (
-            f"effects may be up to {self.stretch:.2%} larger, which intervals hold beyond their standard errors: as many as "
-            f"{self.less:.2%} of the records, whose features lie far out, count less in the mean slope; tighter bounds of features, more "
-            "records or a larger budget leave fewer of them"
+            f"effects may be up to {self.stretch:.2%} larger, and the intervals allow for it: up to {self.less:.2%} of the records, with "
+            "extreme features, have a smaller weight in the mean slope. Tighter bounds, more records or a larger budget reduce it"
         )
 
 
@@ -108,7 +108,7 @@ class MeanSlope:
 class MeanChange:
     """E m(eta_to) - m(eta_from) in units of the outcome, its gradient in the coefficients (k,), its own variance; said: "to - from".
 
-    lacking: a bound on what records that count less take from its size.
+    lacking: a bound on what records with a smaller weight take from its size.
     """
 
     said: str
@@ -215,14 +215,23 @@ def mean_slope(read: FisherFigures) -> MeanSlope | None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelEstimates(DesignEstimates):
-    """Coefficients of eta = intercept + sum of coefficient x term, in the units of the data, of which the outcome's mean is a function.
+    """Coefficients of a model whose mean is a function of a linear predictor.
 
-    `nobs` is the noisy count of records, NaN where the release holds none.
+    Parameters
+    ----------
+    effects : callable, optional
+        Computes the mean slope, for average marginal effects.
+    nobs : float, default nan
+        DP number of records; NaN if the release has none.
+    log_odds : bool, default False
+        Whether coefficients and the intercept are printed, not ratios.
     """
 
     #: Computes `mean_slope`, for the few tables that are asked for effects.
     effects: Callable[[], MeanSlope | None] | None = None
     nobs: float = nan
+    #: Whether coefficients are printed, not ratios.
+    log_odds: bool = False
 
     @property
     def _unpublished(self) -> bool:
@@ -241,42 +250,107 @@ class ModelEstimates(DesignEstimates):
     def _slope(self, eta: Array) -> Array:
         """Its derivative."""
 
-    #: What exp of a coefficient is, such as "odds_ratio"; "" where it is nothing.
+    #: The exponential of a coefficient, such as "odds_ratio"; "" for a model without ratios.
     _ratio: ClassVar[str] = ""
 
+    @property
+    def ratio(self) -> str:
+        return "" if self.log_odds else self._ratio.replace("_", " ")
+
+    @property
+    def pictures(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Ratios, or the coefficients that they are exp of; of a probit the coefficients alone."""
+        return ("ratios", "coefficients") if self._ratio else ("coefficients",)
+
+    @property
+    def ratio_name(self) -> str:
+        """What exp of a coefficient is, where the picture shows it."""
+        return "" if self.look.kind == "coefficients" else self._ratio.replace("_", " ")
+
     def _ratios(self, alpha: float) -> pd.DataFrame:
-        """exp of the coefficients and of their intervals; that of the intercept is no ratio, and is left out."""
+        """Ratios with their intervals; the exponential of the intercept is not a ratio, and is excluded."""
         with np.errstate(over="ignore"):
             limits = np.exp(self.conf_int(alpha))
             found = pd.DataFrame({self._ratio: np.exp(self.params), "ci_low": limits[0], "ci_high": limits[1]})
-        return found.drop(index="Intercept", errors="ignore")
+        return found.drop(index=INTERCEPT, errors="ignore")
 
-    def _spread(self, alpha: float) -> pd.DataFrame:
-        """The frame as it goes into a file: with the ratios and their intervals."""
-        ends = {end: f"{self._ratio}_{end}" for end in ("ci_low", "ci_high")}
+    def columns(self, alpha: float) -> tuple[Column, ...]:
+        """The coefficients, then the ratios with their intervals, NaN for the intercept."""
+        own = super().columns(alpha)
+        if not self._ratio:
+            return own
+        found = self._ratios(alpha).reindex(list(self.names)).to_numpy().T
+        kinds = (("", "estimate"), ("_ci_low", "interval"), ("_ci_high", "interval"))
         return (
-            self.to_frame(alpha).join(self._ratios(alpha).rename(columns=ends)) if self._ratio else self.to_frame(alpha)
+            *own,
+            *(
+                Column(self._ratio + end, part, kind, printed=False)
+                for (end, kind), part in zip(kinds, found, strict=True)
+            ),
         )
+
+    def printed(self, alpha: float) -> tuple[Column, ...]:
+        """Ratios with their intervals and p-values, without the intercept; coefficients with `log_odds`, or without ratios."""
+        own = self.columns(alpha)
+        if not self.ratio or set(self.names) == {INTERCEPT}:
+            return own
+        rows = [place for place, name in enumerate(self.names) if name != INTERCEPT]
+        held = {one.name: one for one in own}
+        wanted = ("term", self._ratio, f"{self._ratio}_ci_low", f"{self._ratio}_ci_high", "p_value", "privacy_share")
+        found = (replace(held[name], values=[held[name].values[row] for row in rows], printed=True) for name in wanted)
+        return tuple(replace(one, head=self.ratio) if one.name == self._ratio else one for one in found)
+
+    def summary(self, alpha: float | None = None, *, verbose: bool = False, log_odds: bool = False) -> str:
+        """The table as text, with ratios, or with coefficients and the intercept.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            One minus the level of the intervals.
+        verbose : bool, default False
+            Whether to print every fact and note of the report.
+        log_odds : bool, default False
+            Whether to print coefficients, as of the log odds, with the
+            intercept. Their exponentials are the ratios.
+
+        Returns
+        -------
+        str
+            Lines of at most 80 columns.
+        """
+        shown = replace(self, log_odds=True) if log_odds else self
+        return super(ModelEstimates, shown).summary(alpha, verbose=verbose)
+
+    @property
+    def title(self) -> str:
+        """The model of the outcome, with the subject of the ratios."""
+        if not self.ratio or self.heading or not self._subject:
+            return super().title
+        return f"{self.model}: {self._subject}"
+
+    @property
+    def _subject(self) -> str:
+        """What the ratios are of, such as "odds of smoker = yes"."""
+        return ""
 
     def notes(self) -> tuple[tuple[str, str], ...]:
-        """What the exponentials are."""
-        if not self._ratio or not self.has_intervals:
+        """What a ratio is per, for the columns that are numbers."""
+        if not self.ratio or not self.has_intervals:
             return ()
-        name = self._ratio.replace("_", " ")
-        words = (
-            f"exp of a coefficient and of its interval's ends is its {name} with an interval; {self._ratio}s() gives them, and "
-            "--csv FILE.csv writes them"
+        named = [name for name in self.names if name != INTERCEPT and "[T." not in name]
+        if not named:
+            return ()
+        said = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+        return (
+            (
+                "Compared with",
+                f"{'the ratio' if len(named) == 1 else 'ratios'} of {said} {'is' if len(named) == 1 else 'are'} per unit",
+            ),
         )
-        return ((name.capitalize(), words),)
 
     def more(self, alpha: float) -> dict[str, Any]:
-        """`Estimates.more` with the noisy count and the ratios."""
-        with np.errstate(over="ignore"):
-            return {
-                **super().more(alpha),
-                "nobs_noisy": self.nobs,
-                **({self._ratio: np.exp(self.params.to_numpy())} if self._ratio else {}),
-            }
+        """`Estimates.more` with the DP number of records."""
+        return {**super().more(alpha), "nobs_noisy": self.nobs}
 
     @property
     def _no_mean_slope(self) -> str:
@@ -286,8 +360,8 @@ class ModelEstimates(DesignEstimates):
         """Mean outcome (of two levels: the second one's probability), standard error and interval at the rows of a public frame: columns as
         in statsmodels.
 
-        mean, mean_se, mean_ci_lower, mean_ci_upper; the ends are those of eta, carried over. The interval covers the mean that the
-        population's line gives there. Without intervals all but the mean is NaN.
+        mean, mean_se, mean_ci_lower, mean_ci_upper; the ends are those of eta, carried over. The interval is for the mean that the
+        model gives there in the population. Without intervals all but the mean is NaN.
         """
         eta, error, half = self._line(frame, alpha)
         mean = self._mean(eta)
@@ -304,11 +378,11 @@ class ModelEstimates(DesignEstimates):
         """What a column does to the mean outcome, on average over the records, by name: contrast, dy/dx, se, low, high.
 
         Of a number the mean over the records of d(mean outcome)/d(column), per unit of the column (contrast "dY/dX"). Of a level, and of a
-        column of two values, the mean CHANGE of the mean outcome from the base level, or the lower value, with all other columns of a
+        column of two values, the mean CHANGE of the mean outcome from the reference level, or the lower value, with all other columns of a
         record as they are (contrast "south - north", "1 - 0"), as R and Stata have it; with kind="derivative" the derivative of these, too.
         A column that stands in several terms, or in a transformed one, has no effect of one coefficient, and is NaN; beside coefficients
         that are withheld (`partial`) there is no interval. Intervals: Student's t, sampling and privacy noise of the coefficients and of
-        the mean (`results`). Records whose features lie far out count less in it, and an effect may be larger by what they lack: the
+        the mean (`results`). Records with extreme features have a smaller weight in it, and an effect may be larger by their part. The
         ends of intervals are that much farther from zero, and `frame.attrs["note"]` says how much.
 
         Raises `NoResult` where there is no interval, or the release's information is not the mean's slope (the probit),
@@ -398,10 +472,27 @@ else:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LogisticEstimates(ModelEstimates):
-    """Log-odds coefficients in the units of the data: log(P/(1 - P)) = intercept + sum of coefficient x term, P = P(second level).
+    """Coefficients of a logistic regression, with odds ratios.
 
-    A coefficient is the change of the log-odds per unit of the column; exp of it is an odds ratio (`odds_ratios`). With link "probit" it is
-    the change of the normal quantile of P, and there are no odds ratios. `levels` are the two outcomes, the base first.
+    A coefficient is the change of the log odds of the second level per unit of
+    the column; its exponential is an odds ratio. With link "probit" it is the
+    change of the normal quantile of the probability, without odds ratios.
+
+    Parameters
+    ----------
+    levels : tuple of (str, str), default ("0", "1")
+        Levels of the outcome, the reference level first.
+    link : {"logit", "probit"}, default "logit"
+        Link of the model.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Categorical(["no", "yes"])})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> result = cf.logistic_regression("y ~ x", data, privacy=cf.GDP(2.0), ledger=None)
+    >>> list(result.odds_ratios())
+    ['odds_ratio', 'ci_low', 'ci_high']
     """
 
     model: ClassVar[str] = "Logistic regression"
@@ -419,11 +510,15 @@ class LogisticEstimates(ModelEstimates):
         return "" if self.link == "probit" else "odds_ratio"
 
     @property
+    def _subject(self) -> str:
+        return f"odds of {self.response} = {self.levels[1]}"
+
+    @property
     def _per(self) -> str:  # type: ignore[override]
         return f" of the {'normal quantile' if self.link == 'probit' else 'log-odds'} per unit of the column"
 
     def odds_ratios(self, alpha: float = 0.05) -> pd.DataFrame:
-        """exp of the coefficients and of their intervals: odds_ratio, low, high. The intercept's is the odds where all terms are 0.
+        """Odds ratios with their intervals: odds_ratio, ci_low, ci_high. The intercept's is the odds where all terms are 0.
 
         Raises `NoResult` for the probit, whose coefficients are no log-odds.
         """
@@ -437,7 +532,7 @@ class LogisticEstimates(ModelEstimates):
         """Probabilities of the two levels at the rows of a public frame (pandas, or a mapping of arrays): one column for each.
 
         A row with a missing value gives NaN, and so does, at status "partial", a row that an unanswered coefficient counts in. Raises
-        `NoResult` when the release holds no reply, or its status says that the estimates mean nothing ("not_identified").
+        `NoResult` when the release declined, or its status says that the estimates mean nothing ("not_identified").
         """
         share = self._mean(simulated_null.weighted(self._rows(frame), self.estimates))
         return pd.DataFrame({self.levels[0]: 1 - share, self.levels[1]: share})
@@ -458,7 +553,7 @@ class LogisticEstimates(ModelEstimates):
     def predict(self, frame: Any, threshold: float = 0.5) -> pd.Series[Any]:
         """The level whose probability is larger; threshold: from which probability on it is the second one. None at missing values.
 
-        Raises `NoResult` when the release holds no reply, `PlanError` for a threshold outside (0, 1).
+        Raises `NoResult` when the release declined, `PlanError` for a threshold outside (0, 1).
         """
         if not is_number(threshold) or not 0 < threshold < 1:
             raise PlanError(f"threshold must be a number between 0 and 1, got {threshold!r}; write threshold=0.5")
@@ -469,9 +564,19 @@ class LogisticEstimates(ModelEstimates):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PoissonEstimates(ModelEstimates):
-    """Log-rate coefficients in the units of the data: log E[count] = intercept + sum of coefficient x term.
+    """Coefficients of a Poisson regression, with rate ratios.
 
-    A coefficient is the change of the log of the mean per unit of the column; exp of it is a rate ratio (`rate_ratios`).
+    A coefficient is the change of the log of the expected count per unit of the
+    column; its exponential is a rate ratio.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "visits": cf.Integer(0, 9)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> result = cf.poisson_regression("visits ~ x", data, privacy=cf.GDP(2.0), ledger=None)
+    >>> list(result.rate_ratios())
+    ['rate_ratio', 'ci_low', 'ci_high']
     """
 
     model: ClassVar[str] = "Poisson regression"
@@ -479,8 +584,12 @@ class PoissonEstimates(ModelEstimates):
     _per: ClassVar[str] = " of the log mean per unit of the column"
     _ratio: ClassVar[str] = "rate_ratio"
 
+    @property
+    def _subject(self) -> str:
+        return f"rate of {self.response}"
+
     def rate_ratios(self, alpha: float = 0.05) -> pd.DataFrame:
-        """exp of the coefficients and of their intervals: rate_ratio, low, high. The intercept's is the mean where all terms are 0.
+        """Rate ratios with their intervals: rate_ratio, ci_low, ci_high. The intercept's is the mean where all terms are 0.
 
         Incidence-rate ratios, where a record's count is of one unit of time or of exposure.
         """
@@ -490,7 +599,7 @@ class PoissonEstimates(ModelEstimates):
         """Mean counts at the rows of a public frame (pandas, or a mapping of arrays); NaN where a value is missing or, at status "partial",
         an unanswered coefficient counts in.
 
-        Raises `NoResult` when the release holds no reply, or its status says that the estimates mean nothing.
+        Raises `NoResult` when the release declined, or its status says that the estimates mean nothing.
         """
         return pd.Series(self._mean(simulated_null.weighted(self._rows(frame), self.estimates)), name=self.response)
 

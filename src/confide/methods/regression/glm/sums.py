@@ -1,16 +1,16 @@
-"""Sums over records of a Fisher score: A and b in one symmetric matrix, the excess of records that count less, and both in one pass.
+"""Sums over records of a Fisher score: A and b in one symmetric matrix, the excess of down-weighted records, and both in one pass.
 
 The maps, their bounds and the proofs: `fisher_rows`.
 
 Where counts lie: one record as a cell among edges that halve a declared bound.
 
 With the bound C of an outcome between 0 and C the edges are C 2^(-j/2), j = 0..30. A histogram of these cells moves by 1 in one cell for
-one record, sensitivity 1, and by 1 in two under substitute, sqrt(2): `Histogram`.
+one record, sensitivity 1, and by 1 in two under substitution, sqrt(2): `Histogram`.
 
 How many records each distinct row of a model matrix has, by outcome: one record is in one cell.
 
-A histogram of these cells moves by 1 in one cell for one record, sensitivity 1, and by 1 in two under substitute, sqrt(2), whatever the
-rows are; a unit of m records moves at most m times 1 (`Histogram`).
+A histogram of these cells moves by 1 in one cell for one record, sensitivity 1, and by 1 in two under substitution, sqrt(2), whatever the
+rows are. A unit of m records moves at most m times 1 (`Histogram`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Given(RecordMap):
 
 @dataclass(frozen=True)
 class FisherSum(Statistic):
-    """[[sum a a', c sum b], [c sum b', 0]], shape (k + 1, k + 1), symmetric: sensitivity 2^40, under substitute 2^41."""
+    """[[sum a a', c sum b], [c sum b', 0]], shape (k + 1, k + 1), symmetric: sensitivity 2^40, under substitution 2^41."""
 
     map: FisherRows
     norm: str = field(default="frobenius", init=False)
@@ -108,11 +108,14 @@ class FisherSum(Statistic):
 
 @dataclass(frozen=True)
 class Excess(FisherMap):
-    """q min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other: from 0 to 1 whatever the floats are; q = r^2 of the
-    logit, |r|/m of other families (`fisher_families`); of counts q min((1 - w) M/D, 1), which times D is what its score misses.
+    """q min((N/D - 1)+, 1) of a complete record in steps of 2^-40, 0 for any other: from 0 to 1 whatever the floats are.
 
-    Guarantee: with Gaussian noise on the total, mu-GDP under add-remove and under substitute at a sensitivity of 1 (2^40 steps): every term
-    is cut to [0, 2^40] in integers. Far records that the line predicts add nothing, those with the other outcome up to 1.
+    q = r^2 of the logit, |r|/m of other families (`fisher_families`). Of counts q min((1 - w) M/D, 1), which times D is what its score
+    misses.
+
+    Guarantee: with Gaussian noise on the total, mu-GDP under add-remove and under substitution at a sensitivity of 1 (2^40 steps):
+    every term is clipped to [0, 2^40] in integers. Extreme records that the line predicts add nothing, those with the other outcome up
+    to 1.
     """
 
     width: ClassVar[int] = 1
@@ -166,7 +169,7 @@ class SumAndExcess(Statistic):
         return (self.sums.shape[0] ** 2 + 1,)
 
     def sensitivity_squared(self, relation: str) -> Fraction:
-        raise PlanError("a joint sum has no sensitivity of its own; draw its two parts as they were planned")
+        raise PlanError("a joint sum has no sensitivity; draw its two parts as they were planned")
 
     sensitivity_l1 = sensitivity_squared
 

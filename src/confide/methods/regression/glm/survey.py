@@ -1,28 +1,27 @@
-"""A logistic or probit line of a population from a sample with a design: weights, strata and PSUs.
+"""Logistic or probit coefficients of a population from a sample with a design: weights, strata and PSUs.
 
 Estimates the root of sum over the population of z (y - P(z'theta)): its plain maximum-likelihood coefficients, whether or not the model
-holds, from records that count by their weights. With capped weights it is the line of these, off by A^-1 sum (w - W)+ z r, to first order
-at most by e/(1 - e) times the sum of omega times `DISTANCE` root mean squares of a score, e the lost share of weight with what may hide in
-noise (`cells/weighted_cells`); every interval is widened by that.
+holds, from records that count by their weights. With trimmed weights it is the root of these, off by A^-1 sum (w - W)+ z r. To first
+order that is at most e/(1 - e) times the sum of omega times `DISTANCE` root mean squares of a score. There e is the lost share of
+weight with what noise may hide (`cells/weighted_cells`). Every interval is widened by that.
 
 Guarantee: mu-GDP, add-remove or substitute (`survey`).
 
 Interval: Student t with a sandwich covariance whose meat is that of persons, or of PSUs, within strata over public lists: R's `svyglm`
-without noise. Degrees of freedom are at most PSUs less strata less slopes. What records far out in their features may move is treated as
-without a design (`method`). Source: Binder 1983; the cap as for `cf.tables.means`.
+without noise. Degrees of freedom are at most PSUs less strata less slopes. What records with extreme features may move is treated as
+without a design (`method`). Source: Binder 1983; the trimming as for `cf.tables.means`.
 
 The rounds of Fisher scoring under a survey's design: weights, the public PSUs, and the meat of persons or PSUs.
 
-Before the rounds a noisy histogram of weights says where these are cut (`cells/weighted_cells`). Then a person's part of every sum of
-scores and
-information is omega = min(w, W)/W times what it would be (`fisher_rows`), moments are those of records scaled by the root of omega
-(`least_squares/survey`), and the meat is that of `clusters/psu_covariance`: scores of persons are cut at D times the root of E omega^2/E
-omega, sums of PSUs at
-three standard deviations, or as far beyond as their noise allows (`clusters/cluster_covariance`).
+Before the rounds a noisy histogram of weights says where these are trimmed (`cells/weighted_cells`). Then a person's part of every sum
+of scores and information is omega = min(w, W)/W times what it would be (`fisher_rows`). Moments are over records scaled by the root of
+omega (`least_squares/survey`), and the meat is that of `clusters/psu_covariance`. Scores of persons are limited at D times the root of
+E omega^2/E omega. Sums of PSUs are limited at three standard deviations, or beyond where their noise allows
+(`clusters/cluster_covariance`).
 
-Guarantee: mu-GDP, add-remove or substitute: that of `draw`, whose bounds hold for any omega in [0, 1]; one cell of the histogram
-moves by 1; the meat states its own. Weights, strata and PSUs are taken to follow from the person's own record, which plans and results
-print. Sources: those of `draw`; Binder 1983.
+Guarantee: mu-GDP, add-remove or substitute: that of `draw`, whose bounds hold for any omega in [0, 1]; one cell of the histogram moves
+by 1; the meat states its own. Weights, strata and PSUs are assumed to follow from the person's own record, which plans and results
+print. Sources: the sources of `draw`; Binder 1983.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ class SurveyRounds(FisherRounds):
         return cls(of_records(schema, design), family, drawn=SampleDesign.of(schema))
 
     def within(self, amount: Fraction) -> SurveyRounds:
-        """The same with a meat as fine as mu^2 allows."""
+        """The same with a meat as fine as the budget allows."""
         return replace(self, bits=self.drawn.bits(amount))
 
     # plan -----------------------------------------------------------------------------------------------------------
@@ -189,7 +188,7 @@ class SurveyFisherLine(FisherLine):
         super().__post_init__()
         if self.weighted:
             raise PlanError(
-                "target='weighted' is the line of records that count less where their features lie far out, and under a design records "
+                "target='weighted' down-weights records with extreme features, and under a design records "
                 "count by their weights; leave target out"
             )
         needs_terms(self.design, "share")
@@ -210,7 +209,7 @@ class SurveyFisherLine(FisherLine):
             "passes": PASSES + (WEIGHTS in statistics),
             "target": f"{self._model}, maximum likelihood, {rounds.drawn.design.words}",
             "intervals_for": (
-                "the population's plain maximum-likelihood coefficients, whether or not the model holds; linearised variances; "
+                "the population's plain maximum-likelihood coefficients, whether or not the model holds; linearized variances; "
                 f"{rounds.drawn.alike}; privacy noise"
             ),
             "warnings": tuple(rounds.drawn.warnings(*told, outcome=far)),
@@ -275,7 +274,7 @@ class SurveyFisherReading(SurveyRead, FisherReading):
 
     @cached_property
     def counting(self) -> None:
-        """Records count by themselves."""
+        """Records count individually."""
         return None
 
     @property

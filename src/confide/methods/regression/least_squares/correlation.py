@@ -1,11 +1,12 @@
-"""The correlation of two columns: the signed R of the least-squares line of one on the other, and the test of its slope.
+"""The correlation of two columns: the signed R of the least-squares regression of one on the other, and the test of its slope.
 
-A correlation is zero where the slope is: the test is the slope's, Student's t of a sandwich (`least_squares`), from the same released sums.
-The interval is that of R (`explained`): sampling by the released squares of influences, so that no law of the columns is supposed, and the
-noise of the line and of the residuals, on the scale of the arc tangent. It covers the correlation of the columns moved into their bounds.
+A correlation is zero where the slope is. So the test is the slope's, Student's t of a sandwich (`least_squares`), from the same
+released sums. The interval is that of R (`explained`), on the scale of the arc tangent. Sampling enters by the released squares of
+influences, so that no distribution of the columns is assumed. The noise of the coefficients and of the residuals enters on the same
+scale. It covers the correlation of the columns clipped to their bounds.
 
-Guarantee: mu-GDP, add-remove or substitute: that of the line (`draw`). Sources: Fisher 1915 for the scale; the influence of a
-correlation as in Devlin, Gnanadesikan, Kettenring 1975.
+Guarantee: mu-GDP, add-remove or substitute: that of the least-squares rounds (`draw`). Sources: Fisher 1915 for the scale; the
+influence of a correlation as in Devlin, Gnanadesikan, Kettenring 1975.
 """
 
 from __future__ import annotations
@@ -55,13 +56,39 @@ class _About:
 
 @dataclass(frozen=True)
 class Correlation(Method):
-    """Pearson's correlation. formula: "x + y", two numeric columns or derived terms; term_bounds: public bounds of derived terms.
+    """Pearson's correlation of two columns, with a test and an interval.
 
+    The estimand is the correlation in the population of the two columns,
+    clipped to their declared bounds.
+
+    Parameters
+    ----------
+    formula : str
+        Two numeric columns or derived terms, such as ``"x + y"``.
+
+    See Also
+    --------
+    confide.tests.HypothesisTests : The result.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under add-remove or substitution, that of the
+    least-squares rounds from whose sums the correlation follows.
+
+    References
+    ----------
+    Fisher (1915), Frequency distribution of the values of the correlation
+    coefficient, Biometrika 10.
+    Devlin, Gnanadesikan and Kettenring (1975), Robust estimation and outlier
+    detection with correlation coefficients, Biometrika 62.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 10), "y": cf.Numeric(0, 10)})
     >>> release = cf.release(Correlation("x + y"), cf.read(schema.sample(2_000, seed=1), schema), cf.GDP(1.0), ledger=None)
     >>> list(cf.infer(release).to_frame().columns)
-    ['estimate', 'low', 'high', 'statistic', 'df', 'p']
+    ['estimate', 'statistic', 'df', 'p_value', 'ci_low', 'ci_high']
     """
 
     formula: str
@@ -72,7 +99,7 @@ class Correlation(Method):
     family: ClassVar[str] = "tests"
     source: ClassVar[str] = "the least-squares line's rounds, and its R with the influence of records on it"
     intervals: ClassVar[str] = (
-        "correlation of the population's columns moved into their bounds; sampling and privacy noise"
+        "correlation of the population's columns, clipped to their bounds; sampling and privacy noise"
     )
 
     units: ClassVar[tuple[str, ...]] = ("keep", "weight")
@@ -110,7 +137,7 @@ class Correlation(Method):
         return Plan.of(self, schema, allowance, event, statistics, n=n, **{**facts, **self.facts(about)})
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """Noisy sums in the order of the plan; the noisy count chooses the branch."""
+        """Noisy sums in the order of the plan; the estimated number of records chooses the branch."""
         return self.about(source.schema).way.draw(source, plan, meter)
 
     def table(self, release: Release, about: _About, options: ResultOptions) -> HypothesisTests:
@@ -158,14 +185,14 @@ class Correlation(Method):
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The correlation of practice records."""
+        """The correlation without privacy, of simulated records."""
         practice = CodedFrame.checked(frame)
         about = self.about(practice.schema)
         r = float(np.atleast_2d(np.corrcoef(practice_places(about.columns, practice).T))[0, 1])
         return {about.name: r}
 
     def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
-        """Corners of the bounds: opposite ones, and neighbours."""
+        """Corners of the bounds: opposite ones, and neighbors."""
         if schema is None:
             return ()
         names = columns_of(*self.about(schema).columns)

@@ -1,11 +1,12 @@
 """The rounds behind a least-squares line: first fit, metric, limits, and the sums of scores that the line is read from.
 
-Guarantee: mu-GDP, add-remove or substitute. Count, clipped responses, ranges, two rounds of moments, two histograms, A, b, q, the meat, and
-for R squared the squares of influences (`explained`) are Gaussian mechanisms on exact integers (`regression/sums/scores`, `blocks`,
-`ranges`), adaptively composed: mu^2 adds up, and is the same in both branches, of which a noisy count chooses one. Metric, line and limits
-follow from what was drawn before. Sources: Dwork, Talwar, Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
+Guarantee: mu-GDP, add-remove or substitute. Drawn are the count, clipped responses, ranges, two rounds of moments, two histograms, A,
+b, q, the meat, and for R squared the squares of influences (`explained`). Each is a Gaussian mechanism on exact integers
+(`regression/sums/scores`, `blocks`, `ranges`). They are adaptively composed: squares of mu add up, to the same sum in both branches, of
+which the estimated number of records chooses one. Metric, line and limits follow from what was drawn before. Sources: Dwork, Talwar,
+Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 
-Where the rounds of a least-squares line stand, and what of it is public: the line, the metric, the limits.
+Where the rounds of a least-squares line are, and what of it is public: the line, the metric, the limits.
 """
 
 from __future__ import annotations
@@ -79,8 +80,9 @@ _REACH, _FLOORED, _FLOORED_FACTOR = 3.0, 0.5, 0.3
 
 @dataclass(frozen=True, eq=False)
 class RoundState:
-    """What the rounds know: the line, the residual sd, second moments of z per record, the metric, the count of records, those of each
-    level; and which levels are left out (`left_out`).
+    """What the rounds know: the line, the residual SD, second moments of z per record, the metric, the count of records and of each level.
+
+    left: the levels whose records are excluded.
     """
 
     theta: Array
@@ -221,8 +223,12 @@ class ScoreWeights:
 class ScoreStatistics:
     """The plan and the draws of a design with an intercept.
 
-    limit: "auto", or "none": no score and no leverage is limited below what the public box allows; clipping: pay 1 % of mu^2 for a noisy
-    count of responses outside their bounds. Where several rows of a unit count, scores are those of units (`regression/sums/scores`).
+    limit : {"auto", "none"}
+        "none": no score and no leverage is limited below what the public box allows.
+    clipping : bool
+        Pay 1% of the budget for a noisy number of responses outside their bounds.
+
+    Where several rows of a unit count, scores belong to units (`regression/sums/scores`).
     """
 
     design: ModelMatrix
@@ -231,7 +237,7 @@ class ScoreStatistics:
 
     @property
     def counting(self) -> Counting | None:
-        """How rows of a unit count; None where each record counts by itself."""
+        """How rows of a unit count; None where each record counts separately."""
         return Counting.of(self.design.schema)
 
     @property
@@ -301,11 +307,13 @@ class ScoreStatistics:
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> dict[str, NDArray[Any]]:
-        """Noisy sums in the order of the plan; the noisy count chooses the branch. The public numbers between them, by name."""
+        """Noisy sums in the order of the plan; the estimated number of records chooses the branch. The public numbers between them, by
+        name.
+        """
         return run_rounds(self, source, plan, meter, ScoreWeights())
 
     def meat_level(self, sd: float) -> float:
-        """mu of the meat for a record at its bound. sd: of the noise."""
+        """mu of the meat for a record at its bound. `sd`: of the noise."""
         return BOUND / sd
 
     def meat_at(
@@ -493,7 +501,7 @@ class _Draw:
 
 
 def _rarer(design: ModelMatrix, standing: RoundState) -> float | None:
-    """The noisy number of records with the rarer of two public values of the response; None for a response with more."""
+    """The estimated number of records with the rarer of two public values of the response; None for a response with more."""
     if design.response.steps != 2:
         return None
     share = float(np.clip((1 + standing.moments[0] @ standing.theta) / 2, 0.0, 1.0))

@@ -1,11 +1,11 @@
-"""The default for one regression: the population's least-squares line, from rounds of noisy moments of scores.
+"""The default for one regression: the population's least-squares coefficients, from rounds of noisy moments of scores.
 
-Estimates the population's least-squares line of the response, each of the columns as declared (clipped to its public bounds). Which way
-leads there follows from the formula: of one factor, or of factors alone, exact sums by level (`FactorMeans`), where records, or kept rows
-of units, are independent; of others, rounds of noisy moments in whitened coordinates (`LeastSquaresRounds`). For releases that answer
-many questions there is `SSP`. Under the design of a survey it is the population's line, weighted (`SurveyLine`).
+Estimates the population's least-squares coefficients of the response, each of the columns as declared (clipped to its public bounds).
+The formula decides which way leads there. One factor, or factors alone, use exact sums by level (`FactorMeans`), where records, or kept
+rows of units, are independent. Other formulas use rounds of noisy moments in whitened coordinates (`LeastSquaresRounds`). For releases
+that answer many analyses there is `SSP`. Under the design of a survey the estimand is weighted (`SurveyLine`).
 
-Guarantee: mu-GDP, add-remove or substitute; what is drawn, its sensitivity and its source stand with each way.
+Guarantee: mu-GDP, add-remove or substitute. Each way states what is drawn, its sensitivity and its source.
 
 What a way to a line must answer, so that one method may choose among several from public facts.
 
@@ -48,7 +48,7 @@ class LinePath(Protocol):
     """A frozen value, made of public facts alone."""
 
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
-        """Keywords of `Plan.of`: event, statistics, passes, constants, target, covers, warnings."""
+        """Keywords of `Plan.of`: event, statistics, passes, constants, target, intervals_for, warnings."""
         ...
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
@@ -112,16 +112,18 @@ class LineMethod(FormulaMethod):
         return self.about(source.schema).draw(source, plan, meter)
 
     def infer(self, release: Release, options: ResultOptions | None = None) -> SharedEstimates:
-        """The regression table. A question may name a subset of coefficients: `ResultOptions(subset=("age", "educ"))`.
+        """The regression table. The options may name a subset of coefficients: `ResultOptions(subset=("age", "educ"))`.
 
-        Raises `PlanError` for a name that is no coefficient, and where the release cannot answer for a smaller model.
+        Raises `PlanError` for a name that is not a coefficient, and where the release cannot answer for a smaller model.
         """
         options = options or ResultOptions()
         options.only(*self.asks)
         return self.about(release.plan.declared).table(release, options)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """The same line without privacy, on practice records as the schema reads them; `PlanError` where only a release determines it."""
+        """The same regression without privacy, on simulated records as the schema reads them; `PlanError` where only a release determines
+        it.
+        """
         return self.about(CodedFrame.checked(frame).schema).reference(frame)
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
@@ -134,12 +136,37 @@ _LIMITS = ("auto", "none")
 
 @dataclass(frozen=True)
 class LeastSquares(LineMethod):
-    """Linear regression by adaptive rounds of noisy moments: the population's least-squares line.
+    """Linear regression by least squares, with noise-aware intervals.
 
-    formula: "y ~ a + b"; limit: "auto" limits scores far beyond what the noisy histograms see, "none" limits nothing, whatever the price;
-    clipping_check: pay 1 % of mu^2 for a noisy count of responses outside their bounds; term_bounds: public bounds of derived terms that
-    have none.
+    The estimand is the least-squares coefficients in the population, of the
+    response and the features clipped to their declared bounds.
 
+    Parameters
+    ----------
+    formula : str
+        R-style formula, such as ``"income ~ age + region"``.
+
+    See Also
+    --------
+    confide.regression.LinearEstimates : The result.
+    confide.regression.SSP : One release that answers smaller models, too.
+    confide.within_regression : Fixed effects of each person.
+    confide.logistic_regression : A binary response.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under add-remove or substitution. Noisy moments of scores
+    in whitened coordinates are Gaussian mechanisms on exact integers, composed
+    adaptively. Intervals are Student's t with a sandwich covariance of
+    sampling and privacy noise.
+
+    References
+    ----------
+    Dwork, Talwar, Thakurta and Zhang (2014), Analyze Gauss, STOC.
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> plan = LeastSquares("y ~ x").plan(schema, cf.GDP(1.0))
@@ -248,6 +275,6 @@ def _one_line(names: list[str], plans: Mapping[str, Plan]) -> Iterable[str]:
     )
     gain = 1 - ((1 - part) / (1 - part / len(names))) ** 0.5
     yield (
-        f"{', '.join(names)} are lines on the same terms, drawn apart: {part:.0%} of each one's mu^2 tells of the terms alone, so that "
-        f"drawing them together would take at most {gain:.0%} off the sd of the noise"
+        f"{', '.join(names)} are regressions on the same terms, drawn separately. Of the budget of each, {part:.0%} is for the terms "
+        f"alone. Drawing them together would take at most {gain:.0%} off the SD of the noise"
     )

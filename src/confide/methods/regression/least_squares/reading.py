@@ -137,13 +137,13 @@ class Coefficients(ReleaseReader):
 
     @cached_property
     def _apart(self) -> list[int]:
-        """The places of the coefficients that need the records of such a level."""
+        """The places of the coefficients that need the records of a level of this kind."""
         matrix, _ = to_units(self.design, list(range(len(self.design.terms))), self.box)
         return self.left.needed_by(matrix, Layout.of(self.design)) if self.left else []
 
     @cached_property
     def reach(self) -> dict[int, float]:
-        """How many private sds the public bounds of each feature with more than two values lie from its mean, by place among the terms."""
+        """How many estimated SDs the public bounds of each feature with more than two values lie from its mean, by term."""
         middle, half = self.box.arrays
         public_middle, public_half = Box.of(self.design).arrays
         away = np.abs((public_middle - middle) / half - self._public("feature_mean")) + public_half / half
@@ -151,21 +151,21 @@ class Coefficients(ReleaseReader):
 
     @cached_property
     def _per_sd(self) -> Array:
-        """The least length |v| of a record per private sd that a term of it is away from its mean, (terms,)."""
+        """The least length |v| of a record per estimated SD that a term of it is away from its mean, (terms,)."""
         back = np.linalg.inv(self._public("metric"))
         rows = back[1:] - self._public("feature_mean")[:, None] * back[0]
         return np.asarray(self._public("feature_sd") / np.linalg.norm(rows, axis=1))
 
     @cached_property
     def far(self) -> tuple[int, ...]:
-        """The places, among the terms, of features whose bounds lie too far out for what their histograms show."""
+        """The places, among the terms, of features whose bounds reach too far for what their histograms show."""
         limited = self._number("score_limit") / (RESIDUAL * self._number("sigma") * self._per_sd)
         return tuple(
             j for j, reach in self.reach.items() if far(reach, float(limited[j]), self._short(j) or self._few(j))
         )
 
     def _few(self, j: int) -> bool:
-        """Whether few records are far out in the metric, hence in this feature, where no count says otherwise."""
+        """Whether few records are extreme in the metric, hence in this feature, where no count says otherwise."""
         if "leverage" not in self.release.statistics or self._unfinished or not self._short(j, doubt=0.0):
             return False
         noisy = self.release["leverage"]
@@ -209,7 +209,7 @@ class Coefficients(ReleaseReader):
 
     @property
     def _unfinished(self) -> bool:
-        """Whether scores are seen so far out that more may lie beyond."""
+        """Whether scores are seen at sizes so extreme that more may lie beyond."""
         return self._tail.unfinished(_FAR * self._typical)
 
     @property
@@ -220,25 +220,25 @@ class Coefficients(ReleaseReader):
 
 
 def _relative(noisy: Noisy, bound: float) -> float:
-    """The noise sd of a part over what one record can have at most."""
+    """The SD of the noise of a part over what one record can have at most."""
     return sqrt(noisy.variance) / bound
 
 
 _SUBSET_POINTS = Flag(
     "submodel_points",
-    "a smaller model read from this release has point estimates alone; release the smaller formula for its "
+    "a smaller model read from this release has point estimates without intervals; release the smaller formula for its "
     "intervals, or take SSP, whose releases answer smaller models",
 )
 
 _UNLIMITED = Flag(
     "no_clipping",
-    "every record within the declared bounds counts in full, so that nothing is assumed about tails",
+    "every record within the declared bounds has full weight, so that nothing is assumed about tails",
 )
 
 _TAIL_ASSUMPTION = Flag(
     "tail_assumption",
-    "a record far out may count for less than it is, and records farther out than can be counted are taken to be "
-    "rare; under Intervals stand this assumption and how much wider intervals are without it, by limit='none'",
+    "extreme records may be down-weighted, and records too extreme to be counted are assumed to be rare. The note "
+    "Intervals says how much wider intervals are without this assumption (limit='none')",
 )
 
 
@@ -252,7 +252,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
         term, (mean, sd) = self.design.terms[j], self._moments(j)
         limits = not self.unlimited and j in self.far
         why = (
-            "a few records out there could move its coefficient and no private count can see them"
+            "a few records out there could move its coefficient and no DP count can show them"
             if limits
             else "noise grows with them"
         )
@@ -315,8 +315,8 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
         if len(self.keep) < len(self.design.terms):
             return self._points(
                 "imprecise",
-                "a smaller model has point estimates alone, because the released robust covariance belongs to the full one; release the "
-                "smaller formula for its intervals",
+                "a smaller model has point estimates without intervals, because the released robust covariance belongs to the full one; "
+                "release the smaller formula for its intervals",
                 (_SUBSET_POINTS,),
             )
         if not self.sandwich.positive:
@@ -392,7 +392,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
     def explained(self) -> RSquared:
         """R squared and the residual standard deviation."""
         if self.left is not None:
-            return RSquared.nothing("levels left out")
+            return RSquared.nothing("levels excluded")
         if "influence" not in self.release.statistics:
             return RSquared.nothing("not built in clusters")
         response = self.design.response
@@ -460,16 +460,18 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
         top, highest, _ = map(float, self._public("largest"))
         typical = self._typical
         said = (
-            [f"scores at {plain(limit / typical)} x typical (public maximum {plain(top / typical)} x)"]
+            [
+                f"scores clipped at {plain(limit / typical)} times the typical size (at most {plain(top / typical)} times by the bounds)"
+            ]
             if limit < top
             else []
         )
-        said += [f"leverages at {plain(cap / highest)} of their public maximum"] if cap < highest else []
+        said += [f"leverages clipped at {plain(cap / highest)} of what the bounds allow"] if cap < highest else []
         return "Limits", ", ".join(said) or "not limited"
 
     def _assumption(self) -> str:
         if self.unlimited:
-            return "no score was limited: no assumption on tails"
+            return "no score was clipped: no assumption on tails"
         level = self.sandwich.sd_cross / self._number("score_limit")
         sampling = self._number("sampling")
         own, whole = (
@@ -482,12 +484,12 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
             if reach > NOTED and j not in self.far
         ]
         lumps = (
-            f"; that next to no record lies far out in the bounds of {', '.join(noted)}, in brackets their reach in standard deviations"
+            f"; that almost no record is extreme within the bounds of {', '.join(noted)}, in brackets their reach in standard deviations"
             if noted
             else ""
         )
         return (
-            f"assumed: beyond the last countable point tails fall at least like |s|^-{USUAL_INDEX:g}{lumps}; without "
+            f"assumed: beyond the last bin that can be measured, tails of scores fall at least as |s|^-{USUAL_INDEX:g}{lumps}; without "
             f"that (limit='none') intervals are {self._width(whole / own)}"
         )
 
@@ -497,7 +499,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
             return ""
         half = simulated_null.quantile(0.025, df) * np.sqrt(np.diag(covariance)) + bias
         return (
-            "of the levels left out: that residuals within them are as large as elsewhere and correlate with the features by at most "
+            "of the excluded levels: that residuals within them are as large as elsewhere. They correlate with the features by at most "
             f"{CORRELATED:g}; for any correlation intervals would be at most {1 + float(np.nanmax(moved / half)):.2f} times as wide"
         )
 
@@ -510,7 +512,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
 
     @property
     def _totals(self) -> tuple[Array, Array]:
-        """Totals of z and their noise, (p,) and (p, p); nothing of what was left out."""
+        """Totals of z and their noise, (p,) and (p, p), without the records that were excluded."""
         s = self.sandwich
         back = np.linalg.inv(self._public("metric"))[:, : len(s.gram)]
         noise = s.sd_gram**2 / 2 * (float(s.axis @ s.axis) * np.eye(len(s.gram)) + np.outer(s.axis, s.axis))

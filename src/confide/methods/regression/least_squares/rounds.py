@@ -1,16 +1,17 @@
-"""The least-squares line of the response clipped to its bounds, from noisy sums whose limits grow with the records.
+"""Least squares of the response clipped to its bounds, from noisy sums whose limits grow with the records.
 
-Estimates argmin E (y - z'theta)^2 over all complete records, y and the features clipped to their public bounds: no weights, and no limit
-on residuals but where a noisy histogram says that hardly any record is beyond. A first noisy fit says where the line is about; then
-scores v r are summed, v = M z in a metric that is cheapest for all coefficients together and r the residual from that fit, each limited
-at R in its length |v r| alone. Limits on |v| and on |r| apart would cost several times the noise.
+Estimates argmin E (y - z'theta)^2 over all complete records, y and the features clipped to their public bounds. There are no weights,
+and no limit on residuals but where a noisy histogram says that hardly any record is beyond. A first noisy fit says about where the line
+is. Then scores v r are summed, with r the residual from that fit and v = M z in the metric of least cost for all coefficients together.
+Each score is limited at R in its length |v r| alone, because separate limits on |v| and on |r| would cost several times the noise.
 
 Guarantee: mu-GDP, add-remove or substitute (`draw`).
 
-Interval: Student t with a sandwich covariance of sampling and privacy noise, unequal variances and curved means allowed; it covers the
-population's least-squares line. Beyond the last size that can be counted the tails of scores are taken to fall at least like |s|^-3.5,
-which the table says with its price, or with `limit="none"` nothing is assumed. A coefficient that noise hides, or that a few records far
-out in wide bounds could move unseen, is not answered: status "partial", "imprecise" where that is most of them, and no interval.
+Interval: Student t with a sandwich covariance of sampling and privacy noise, unequal variances and nonlinear means allowed; it covers
+the population's least-squares coefficients. Beyond the last size that can be counted, the tails of scores are assumed to fall at least
+like |s|^-3.5. The table says so with its price; with `limit="none"` nothing is assumed. A coefficient is not answered where noise hides
+it, or where a few extreme records in wide bounds could move it unseen. The status is then "partial", or "imprecise" where that is most
+of them, and there is no interval.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ class LeastSquaresRounds:
     def __post_init__(self) -> None:
         if not self.design.intercept:
             raise PlanError(
-                f"{self.design.formula!r} has no intercept, and intervals for such a line are built for the levels of one factor alone, "
+                f"{self.design.formula!r} has no intercept. Intervals without one are available for the levels of one factor alone, "
                 "as in 'y ~ 0 + region'; "
                 f"write cf.regression.LeastSquares({with_intercept(self.design.formula)!r}), or "
-                f"cf.regression.SSP({self.design.formula!r}), which takes lines without one"
+                f"cf.regression.SSP({self.design.formula!r}), which needs no intercept"
             )
 
     @property
@@ -70,7 +71,7 @@ class LeastSquaresRounds:
             "target": f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, least squares",
             "intervals_for": (
                 f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds; "
-                f"sampling of records and privacy noise, unequal residual variances and curved means allowed, "
+                f"sampling of records and privacy noise, unequal residual variances and nonlinear means allowed, "
                 f"{independent_words(self.schema)}"
             ),
             "notes": (
@@ -92,15 +93,15 @@ class LeastSquaresRounds:
         return (*few, "responses outside their bounds are clipped and not counted: clipping_check=False")
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """Noisy sums in the order of the plan; the noisy count chooses the branch."""
+        """Noisy sums in the order of the plan; the estimated number of records chooses the branch."""
         return self._sums.draw(source, plan, meter)
 
     def table(self, release: Release, options: ResultOptions) -> SharedEstimates:
-        """The table. A smaller model (`ResultOptions(subset=...)`) has point estimates alone: the released meat belongs to the full one."""
+        """The table. A smaller model (`ResultOptions(subset=...)`) has no intervals: the released meat belongs to the full one."""
         return LeastSquaresReading(release, options, self.design, kept(self.design, options)).table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """Least squares without privacy, of practice records as the schema reads them."""
+        """Least squares without privacy, of simulated records as the schema reads them."""
         return least_squares(frame, self.design)
 
     def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:

@@ -1,26 +1,28 @@
-"""Where the scores of a least-squares line are limited: as far out as the noise allows, from noisy histograms of their sizes.
+"""Where the scores of a least-squares regression are limited: as high as the noise allows, from noisy histograms of their sizes.
 
-A limit R on |v r| costs noise of sd R/mu_b on b, and what it cuts off is a bias that no interval shows. So R is set where the estimated
-excess, sum (|v r| - R)^+, is .3 of b's own standard deviation; beyond the last edge that can be counted tails are taken to fall at
-least like |s|^-3.5. Where no record of the public box can exceed a limit, nothing is assumed. All of it is post-processing.
+A limit R on |v r| costs noise of SD R/mu_b on b, and what it removes is a bias that no interval shows. So R is set where the estimated
+excess, sum (|v r| - R)^+, is 0.3 of b's own SD. Beyond the last edge that can be counted tails are assumed to fall at least like
+|s|^-3.5. Where no record of the public box can exceed a limit, nothing is assumed. All of it is post-processing.
 
-Few records far out decide the bias. k of them at size S are cut by k (S - R) and add sqrt(k) S to b's own sd, so that five to ten already
-shift an interval by its length; and a noisy count sees k above k_0 only, some sds of its noise. One cell has the least noise: a sum of m
-cells has sqrt(m) times as much. So the histogram has fine cells up to the least limit R_0, which only measure, and beyond it cells three
-times as wide, where what counts is whether anybody is there. Records in such a cell are believed from an error of 5 % on: where there are
-none that costs width in one release of twenty, up to noise as large as b's own sd. More is asked before a limit may cost more. The
-squares that the meat's limit cuts off there are added to it.
+A few extreme records decide the bias. A limit takes k (S - R) from k of them at size S, which add sqrt(k) S to b's own SD. So five to
+ten already shift an interval by its length, while a noisy number shows k above k_0 only, some SDs of its noise. One cell has the least
+noise: a sum of m cells has sqrt(m) times as much. So the histogram has fine cells up to the least limit R_0, which only measure. Beyond
+it cells are three times as wide, because there it matters whether anyone is there. Records in a cell of this kind are believed from an
+error of 5% on. Where there are none that costs width in one release of twenty, up to noise as large as b's own SD. More is asked before
+a limit may cost more. The squares that the meat's limit removes there are added to it.
 
-In which coordinates the scores of a least-squares line are limited: a metric v = M z that is cheapest in noise for every coefficient.
+In which coordinates the scores of a least-squares regression are limited: a metric v = M z that costs least noise for every
+coefficient.
 
-Gaussian noise on b = sum v r costs in proportion to the longest |v r|, so that M should make all records about equally long and all
+Gaussian noise on b = sum v r costs in proportion to the longest |v r|. So M should make all records about equally long and all
 coefficients about equally well known. Full whitening does not: an indicator of a rare level has |v|^2 = 1/share there. The smallest sum
 of variances under a bound on max |v| has the diagonal weights
 
     f_k^2 prop. s_k for the cells of a factor (s_k: shares of its levels),   f_j^2 prop. 1/m_j for other columns (m_j: their longest),
 
-on columns that are centred, divided by their sds and decorrelated by the symmetric root of their correlations. The largest factor stands
-as its one-hot cells, in place of the intercept and its indicators. All of it is post-processing of noisy numbers; no bound rests on it.
+on columns that are centered, divided by their SDs and decorrelated by the symmetric root of their correlations. The largest factor is
+there as its one-hot cells, instead of the intercept and its indicators. All of it is post-processing of noisy numbers; no bound rests
+on it.
 """
 
 from __future__ import annotations
@@ -51,8 +53,8 @@ _SINGULAR = 1e-9
 class Layout:
     """The terms of a design by kind, as places among the terms: factors (the largest first), and the rest.
 
-    A factor is a group of indicators of which at most one is 1: the levels of a categorical column, or of a product of such columns;
-    or one column of zeros and ones. separate: places among the factors of those whose columns stand in no other term.
+    A factor is a group of indicators of which at most one is 1: the levels of a categorical column, or of a product of these columns.
+    Or it is one column of zeros and ones. separate: places among the factors of those whose columns are in no other term.
     """
 
     terms: int
@@ -92,7 +94,7 @@ class Layout:
         return (self.factors[place], False) if k == 0 else ((self.factors[place][k - 1],), True)
 
     def start(self) -> tuple[Array, float]:
-        """(M_0, R2): the metric before anything is known, shape (p, p), and its bound on |M_0 z|^2 in the public box's half-widths.
+        """(M_0, R2): the metric before anything is known, shape (p, p), and its bound on |M_0 z|^2 in units of half the public box's width.
 
         One-hot cells of the largest factor, 0/1 indicators of other factors with more than two levels, z of everything else.
         """
@@ -148,7 +150,7 @@ class Layout:
         return longest
 
     def _blocks(self, moments: Array, least: float, without: frozenset[Cell] = frozenset()) -> Iterator[_Block]:
-        """The centred rows of each group: cells of the main factor (or the intercept), other factors, the rest."""
+        """The centered rows of each group: cells of the main factor (or the intercept), other factors, the rest."""
         p = self.terms + 1
         if not self.factors:
             yield _Block(np.eye(p)[:1], np.ones(1), np.ones(1), np.ones(1))
@@ -185,8 +187,8 @@ class _Block:
 class Metric:
     """M (p, p), v = M z; f^2 of each coordinate (k,), whose sum is about the mean of |v|^2; the share of records each rests on (k,).
 
-    longest: about the mean of |v|^2 in the level where it is largest. k = p but where cells are left out: the last p - k coordinates are
-    0 for every record that is not.
+    longest: about the mean of |v|^2 in the level where it is largest. The width is k = p but where cells are excluded: the last p - k
+    coordinates are then 0 for every record that is not.
     """
 
     matrix: Array
@@ -268,7 +270,7 @@ def public_maxima(design: ModelMatrix, layout: Layout, frame: Frame) -> Maxima:
     """`Maxima` of the frame's coordinates and line.
 
     |v|^2 and |r| are largest at corners of the box; the levels of a factor exclude each other. Where the corners are too many each
-    coordinate of v is bounded by itself.
+    coordinate of v is bounded separately.
     """
     public_middle, public_half = Box.of(design).arrays
     middle, half = frame.box.arrays
@@ -345,8 +347,10 @@ def score_edges(typical: float, count: float, coordinates: int, mu: float) -> tu
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """A noisy histogram of sizes: counts (k + 1,), edges (k,), the sd of a count's noise, from how many sds on records are believed, and
-    how many of the last edges are outer ones, beyond which one cell alone is asked.
+    """A noisy histogram of sizes: counts (k + 1,), edges (k,), and the SD of a count's noise.
+
+    believed: from how many SDs on records are believed; outer: how many of the last edges are outer ones, beyond which one cell alone
+    is asked.
     """
 
     counts: Array
@@ -357,12 +361,12 @@ class Tail:
 
     @cached_property
     def beyond(self) -> Array:
-        """The noisy count of records beyond each edge, (k,)."""
+        """About how many records lie beyond each edge, with noise, (k,)."""
         return np.asarray(np.cumsum(self.counts[::-1])[::-1][1:])
 
     @cached_property
     def noise(self) -> Array:
-        """The sd of `beyond`, (k,)."""
+        """The SD of `beyond`, (k,)."""
         return np.asarray(np.sqrt(np.arange(len(self.edges), 0, -1)) * self.sd)
 
     @cached_property
@@ -372,7 +376,7 @@ class Tail:
 
     @cached_property
     def _seen(self) -> Array:
-        """How many sds of the noise records beyond each edge are seen with, (k,): far out they may fill one cell alone."""
+        """How many SDs of the noise records beyond each edge are seen with, (k,): at extreme sizes they may fill one cell alone."""
         seen = self.beyond / self.noise
         seen[self.first :] = np.maximum(seen[self.first :], self.counts[self.first + 1 :] / self.sd)
         return np.asarray(seen)
@@ -388,7 +392,7 @@ class Tail:
         return np.asarray(np.logical_or.accumulate(own[::-1])[::-1])
 
     def believing(self, believed: float) -> Tail:
-        """The same histogram, records believed from so many sds on."""
+        """The same histogram, records believed from so many SDs on."""
         if believed == self.believed:
             return self
         other = replace(self, believed=believed)
@@ -402,9 +406,10 @@ class Tail:
 
     @cached_property
     def _cells(self) -> list[tuple[float, float, float]]:
-        """(edge, middle of the cell beyond it, its count, 0 at the least) of each edge; the last cell is taken to be like the one before.
+        """(edge, middle of the cell beyond it, its count, 0 at the least) of each edge; the last cell is assumed to be like the one
+        before.
 
-        Plain numbers: `excess` goes through them often, and arrays of a few numbers are slow one by one.
+        Plain numbers: `excess` goes through them often, and arrays of a few numbers are slow element by element.
         """
         edges, counts = self.edges.tolist(), self.counts.tolist()
         wide = [b / a for a, b in pairwise(edges)]
@@ -454,7 +459,7 @@ class Tail:
 
 @dataclass(frozen=True)
 class Levels:
-    """mu of each part for one record, as its noise is: the bound of a record's part over the sd."""
+    """mu of each part for one record, as its noise is: the bound of a record's part over the SD."""
 
     gram: float
     cross: float
@@ -466,8 +471,10 @@ class Levels:
 class Limits:
     """R, R_A, R_M and the reach of q, with what they rest on.
 
-    kappa: how much of A the cap of |v|^2 cuts off at most, as a share; sampling: the sd of a coordinate of b without noise; scale: of a
-    residual; cut: about what R_M takes from each coordinate of the meat; lost: about what its reach takes from q.
+    kappa: how much of A the cap of |v|^2 removes at most, as a share; sampling: the SD of a coordinate of b without noise; scale: of a
+    residual.
+
+    cut: about what R_M takes from each coordinate of the meat; lost: about what its reach takes from q.
     """
 
     score: float
@@ -483,11 +490,14 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Sizes:
-    """What limits follow from: a metric's F2, f^2 (p,), the residual sd, the count of records, the histograms and the maxima.
+    """What limits follow from: a metric's F2, f^2 (p,), the residual SD, the count of records, the histograms and the maxima.
 
-    spread: how many times as large as a record's the scores are that are limited, which are those of units where several rows count;
-    heavy: E omega^2/E omega of records that count by weights omega, `count` being the sum of these; least: of the score's limit in typical
-    sizes of a record of omega = 1, where some of these may be too few to be seen.
+    spread : float
+        How many times as large as a record's the limited scores are, which belong to units where several rows count.
+    heavy : float
+        E omega^2/E omega of records that count by weights omega, `count` being the sum of these.
+    least : float
+        Of the score's limit in typical sizes of a record of omega = 1, where some of these may be too few to be seen.
     """
 
     weights: Array
@@ -502,8 +512,9 @@ class Sizes:
     least: float = 0.0
 
     def limits(self, rare: float | None = None, *, unlimited: bool = False) -> Limits:
-        """The limits. rare: the noisy number of records with the rarer of two public values of the response, None for other responses;
-        unlimited: nothing is limited but what the meat and q measure.
+        """The limits. unlimited: nothing is limited but what the meat and q measure.
+
+        rare: the estimated number of records with the rarer of two public values of the response, None for other responses.
         """
         size = float(self.weights.sum())
         spread, number = self.spread * self.heavy, self.count / self.heavy
@@ -524,7 +535,7 @@ class Sizes:
         )
 
     def _square(self, scale: float) -> float:
-        """The reach of q: as far as it costs little beside sampling, and until what it takes is a small part of q's own sd."""
+        """The reach of q: to where it costs little relative to sampling, and until what it takes is a small part of q's own SD."""
         mu, top = self.levels.square, self.maxima.residual
         reach = scale * max(_LEAST_REACH, (mu**2 * self.count / 2) ** 0.25)
         length = self._length
@@ -557,7 +568,7 @@ class Sizes:
         return likely.excess(meat, 2.0, USUAL_INDEX, self.maxima.score) / len(self.weights)
 
     def _or_none(self, score: float, sampling: float) -> float:
-        """The largest score of the public box in place of the limit, where that is cheap."""
+        """The largest score of the public box instead of the limit, where that costs little."""
         top, mu = self.maxima.score, self.levels.cross
         cheap = sqrt((top / mu) ** 2 + sampling**2) <= _UNLIMITED * sqrt((score / mu) ** 2 + sampling**2)
         return top if cheap else min(score, top)
@@ -572,7 +583,7 @@ class Sizes:
         return limit
 
     def _enough(self, limit: float, sampling: float, tail: Tail) -> float:
-        """The smallest limit from here on whose excess is a small part of the sd of b."""
+        """The smallest limit from here on whose excess is a small part of the SD of b."""
         mu, top = self.levels.cross, self.maxima.score
         while limit < top and tail.excess(limit, 1.0, USUAL_INDEX, top) > _BIAS * sqrt((limit / mu) ** 2 + sampling**2):
             limit *= 2**0.25

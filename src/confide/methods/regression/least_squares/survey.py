@@ -1,46 +1,49 @@
-"""The least-squares line of a population from a sample with a design: weights, strata and PSUs.
+"""Least squares of a population from a sample with a design: weights, strata and PSUs.
 
-Estimates argmin sum over the population of (y - z'theta)^2, from records that count by their weights: sum w v r = 0. With capped weights
-it is the line of these, which is off by A^-1 sum (w - W)+ v r: at most by e/(1 - e) times the sum of omega times `DISTANCE` root mean
-squares of a score, e the lost share of weight with what may hide in noise (`cells/weighted_cells`); every interval is widened by that.
+Estimates argmin sum over the population of (y - z'theta)^2, from records that count by their weights: sum w v r = 0. With trimmed
+weights it is the root of these, which is off by A^-1 sum (w - W)+ v r. That is at most e/(1 - e) times the sum of omega times
+`DISTANCE` root mean
+squares of a score. There e is the lost share of weight with what noise may hide (`cells/weighted_cells`). Every interval
+is widened by that.
 
 Guarantee: mu-GDP, add-remove or substitute (`survey_sums`).
 
 Interval: Student t with a sandwich covariance whose meat is that of persons, or of PSUs, within strata over public lists: R's `svyglm`
-without noise. Degrees of freedom are at most PSUs less strata. Source: Fuller 1975; Binder 1983; the cap as for `cf.tables.means`.
+without noise. Degrees of freedom are at most PSUs less strata. Source: Fuller 1975; Binder 1983; the trimming as for `cf.tables.means`.
 
 Located records by a bounded weight: least squares of a survey as least squares of records that are scaled.
 
-A record at (v, r) that counts by omega = min(w, W)/W in [0, 1] counts as one at (sqrt(omega) v, sqrt(omega) r): its part of A is then
+A record at (v, r) that counts by omega = min(w, W)/W in [0, 1] counts as one at (sqrt(omega) v, sqrt(omega) r). Its part of A is then
 omega v v', that of b and of the scores omega v r, that of q omega r^2. Maps of located records state bounds that hold for ANY v and r,
-since what they code is cut to its bound, so that each has the same sensitivity with weights as without; W may come from earlier noisy
-numbers. A record without a weight counts as nothing. A weight is a function of the person's own record, by assumption (`schema.survey`).
+since what they code is limited to its bound. So each has the same sensitivity with weights as without; W may come from earlier noisy
+numbers. A record without a weight counts as nothing. A weight is a function of the person's own record, by assumption
+(`schema.survey`).
 
-LongScores and LongFeatures are `LimitedScores` and `LimitedFeatures` in any number of steps, for numbers that are R's to the eighth digit;
-the meat of PSUs fixes how far one person moves it, and with that how finely she is coded.
-Source: weighted least squares and its estimating equations (Binder 1983); the bounds are those of `methods/regression/sums/scores`.
+LongScores and LongFeatures are `LimitedScores` and `LimitedFeatures` in any number of steps, for numbers that are R's to the eighth
+digit. The meat of PSUs fixes how far one person moves it, and with that how finely a person is coded. Source: weighted least squares
+and its estimating equations (Binder 1983); the bounds of `methods/regression/sums/scores`.
 
-The rounds of a least-squares line under a survey's design: weights, the public PSUs, and the meat of persons or PSUs.
+The rounds of least squares under a survey's design: weights, the public PSUs, and the meat of persons or PSUs.
 
-Before the rounds a noisy histogram of weights says where these are cut (`cells/weighted_cells`); then every sum of the rounds is over
-records that
-are scaled by the root of omega = min(w, W)/W (`survey`), and the meat is that of `clusters/psu_covariance`, at limits that begin at three
-standard
-deviations and grow as far as its noise allows (`clusters/cluster_covariance`), until nobody is cut.
+Before the rounds a noisy histogram of weights says where these are trimmed (`cells/weighted_cells`). Then every sum of the rounds is
+over records that are scaled by the root of omega = min(w, W)/W (`survey`). The meat is that of `clusters/psu_covariance`, at limits
+that begin at three standard deviations and grow where its noise allows (`clusters/cluster_covariance`), until no PSU is limited.
 
-Guarantee: mu-GDP, add-remove or substitute: that of `draw`, whose bounds hold for any coordinates and residuals, hence for scaled
-ones; one cell of the histogram moves by 1; the meat states its own. Weights, strata and PSUs are taken to follow from the person's own
-record, which plans and results print. Sources: those of `draw`; Binder 1983.
+Guarantee: mu-GDP, add-remove or substitute: that of `draw`, whose bounds hold for any coordinates and residuals, hence for scaled ones;
+one cell of the histogram moves by 1; the meat states its own. Weights, strata and PSUs are assumed to follow from the person's own
+record, which plans and results print. Sources: the sources of `draw`; Binder 1983.
 
-A release of a survey's line read as a table: the meat of persons or PSUs, the cut of weights, calibration to public margins.
+A release of a survey's regression read as a table: the meat of persons or PSUs, trimming of weights, calibration to public margins.
 
-Calibration. With public numbers of persons by the levels of every column of an additive formula, the mean of the response is
-Xbar'beta, Xbar the population's mean row: the generalised regression estimator, whose variance is Xbar'V Xbar with the sandwich V about
-the line's own residuals, as R's `calibrate` has it (raking is the same to first order). It costs nothing. Source: Deville, Sarndal 1992.
+Calibration. Take public numbers of persons by the levels of every column of an additive formula. Then the mean of the response is
+Xbar'beta, Xbar the population's mean row. This is the generalized regression estimator. Its variance is Xbar'V Xbar with the sandwich V
+about the regression's own residuals, as R's `calibrate` has it (raking is the same to first order). It costs nothing. Source: Deville,
+Sarndal 1992.
 
-Xbar'beta is the intercept of the same line over columns less their population means, so that its variance and its degrees of freedom are
-those of that coefficient: with u = A^-1 C' Xbar its sampling variance is u'Mu, the noise in it has the variance sd^2 |u|^4 (entries of M
-have one noise sd on the diagonal, 1/sqrt(2) of it and twice off it), and Satterthwaite's df = 2 V^2/(that + 2 (u'Mu)^2/records).
+Xbar'beta is the intercept of the same regression over columns less their population means. So it has the variance and the degrees of
+freedom of that coefficient. With u = A^-1 C' Xbar its sampling variance is u'Mu, and the noise in it has the variance `sd`^2 |u|^4.
+Entries of M have noise of one SD on the diagonal, 1/sqrt(2) of it and twice off it. Satterthwaite's df is 2 V^2/(that + 2
+(u'Mu)^2/records).
 """
 
 from __future__ import annotations
@@ -241,7 +244,7 @@ class SurveySums(ScoreStatistics):
         return cls(of_records(schema, design), limit, clipping, drawn=SampleDesign.of(schema))
 
     def within(self, amount: Fraction) -> SurveySums:
-        """The same with a meat as fine as mu^2 allows."""
+        """The same with a meat as fine as the budget allows."""
         return replace(self, bits=self.drawn.bits(amount))
 
     # plan -----------------------------------------------------------------------------------------------------------
@@ -360,11 +363,21 @@ else:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SurveyEstimates(OfPopulation, SharedEstimates):
-    """Coefficients of a population's line; `calibrate` gives the response's mean at public margins.
+    """Coefficients of a population; `calibrate` gives the response's mean at public margins.
 
-    hidden: what the cut of weights may move a combination c of coefficients by is the root of the larger of c'H c, H of the two matrices;
-    None where nothing was cut; unsure: the covariance with which that is known. sandwich: of the coefficients; kappa: the part of each that
-    limits of scores may move it by, of what the last round did. drawn: the design in words.
+    Parameters
+    ----------
+    hidden : (array, array), optional
+        Trimming of weights may move a combination c of coefficients by the root of the larger of c'H c, H of the two matrices. None
+        where no weight was trimmed.
+    unsure : array or float
+        The covariance with which that is known.
+    sandwich : Sandwich, optional
+        Of the coefficients.
+    kappa : float
+        The part of each that limits of scores may move it by, of what the last round did.
+    drawn : str
+        The design in words.
     """
 
     hidden: tuple[Array, Array] | None = None
@@ -374,11 +387,27 @@ class SurveyEstimates(OfPopulation, SharedEstimates):
     drawn: str = ""
 
     def calibrate(self, totals: Any, *, alpha: float = 0.05) -> pd.DataFrame:
-        """The mean of the response and its total at public margins: estimate, std_err, df, low, high; rows "mean" and "total".
+        """Estimate the mean of the response and its total at public margins.
 
-        totals: column -> level -> number of persons in the population, for every column of the formula, or a CSV file of column, level and
-        number; numbers of each column add up to the same. Raises `PlanError` for a formula that is no sum of categorical columns, or other
-        levels; `NoResult` where coefficients are not answered.
+        Parameters
+        ----------
+        totals : mapping or path
+            Column -> level -> number of persons in the population, for every column of the formula, or a CSV file of column, level and
+            number. The numbers of each column have the same sum.
+        alpha : float, default 0.05
+            One minus the level of the intervals.
+
+        Returns
+        -------
+        DataFrame
+            Rows "mean" and "total"; columns estimate, std_err, df and the interval.
+
+        Raises
+        ------
+        PlanError
+            The formula is not a sum of categorical columns, or there are other levels.
+        NoResult
+            Coefficients are not answered.
         """
         assert self.design is not None
         margins = public_margins(totals)
@@ -573,7 +602,7 @@ class SurveyLine:
             ),
             "intervals_for": (
                 f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds, "
-                f"linearised variances; {sums.drawn.alike}; privacy noise, unequal residual variances and curved means allowed"
+                f"linearized variances; {sums.drawn.alike}; privacy noise, unequal residual variances and nonlinear means allowed"
             ),
             "warnings": tuple(warned),
             "notes": sums.drawn.notes(*told, n),
@@ -588,7 +617,7 @@ class SurveyLine:
         least = ceil(2 * smallest_level(Layout.of(self.design), _MANY, sqrt(gram.mu_squared)))
         heavy = ", times the largest weight that counts over the mean one" if self.drawn.weight is not None else ""
         return [
-            f"calibrate() needs every level told: about {least:,} records in each{heavy}; join rarer ones with others"
+            f"calibrate() needs every level estimated: about {least:,} records in each{heavy}; join rarer ones with others"
         ]
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
@@ -596,11 +625,11 @@ class SurveyLine:
         return self._sums.draw(source, plan, meter)
 
     def table(self, release: Release, options: ResultOptions) -> SharedEstimates:
-        """The table. A smaller model has point estimates alone."""
+        """The table. A smaller model has point estimates without intervals."""
         return SurveyReading(release, options, self._sums.design, kept(self.design, options)).table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """Least squares without privacy, of practice records in listed PSUs, by their weights."""
+        """Least squares without privacy, of simulated records in listed PSUs, by their weights."""
         own = self._sums.drawn
         return least_squares(own.practice(frame), self.design, by=None if own.weight is None else own.weight.term)
 

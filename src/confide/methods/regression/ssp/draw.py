@@ -2,15 +2,15 @@
 
 Where leverage weights min(1, R2/|z|^2) begin: beyond the records of a noisy histogram of |z|^2; and how far a public box reaches.
 
-Weights are silent as long as they are 1. A record beyond the cap R2 loses a part of its weight, and the line leans away from it, by
-A^{-1} sum (1 - w) z e; no private number bounds this sharply while such records are too few to be counted. So the cap lies above everything
-that is counted, with a margin, and at the corner of the public box (nothing is weighed) where records are counted far out: a heavy tail
-goes on. The margin is small where the public bounds end soon, within 10 standard deviations of every feature, and large where a tail that
-thins out slowly has room to go on. A feature whose bounds lie more than 25 of its standard deviations away is not answered: what a few
-records out there would do to its coefficient is beyond any margin.
+Weights have no effect as long as they are 1. A record beyond the cap R2 loses a part of its weight, and the line leans away from it, by
+A^{-1} sum (1 - w) z e. No released number bounds this sharply while records of this kind are too few to be counted. So the cap lies
+above everything that is counted, with a margin. Where records are counted at extreme lengths, it is at the corner of the public box
+(nothing is weighed), because a heavy tail goes on. The margin is small where the public bounds end soon, within 10 SDs of every
+feature. It is large where a tail that thins out slowly has room to go on. A feature whose bounds lie more than 25 of its SDs away is
+not answered: what a few records out there would do to its coefficient is beyond any margin.
 
 Guarantee of the histogram: a record lies in one of its 12 cells, so that one record moves it by 1 under add-remove and by sqrt(2) under
-substitute (`methods/regression/sums/whitened_rows.LeverageCells`); its edges are public, and the box is that of earlier noisy ranges.
+substitution (`methods/regression/sums/whitened_rows.LeverageCells`). Its edges are public, and the box is that of earlier noisy ranges.
 """
 
 from __future__ import annotations
@@ -70,9 +70,7 @@ _SPREADS = 10.0
 
 @dataclass(frozen=True)
 class BoxLeverage(LeverageIndices):
-    """The cell of |z|^2 in a box among public edges p (.4, .5, .6, .7, .85, 1, 1.4, 2, 4, 8, 16): 1 to 12, 0 for a record that is
-    dropped.
-    """
+    """The cell of |z|^2 in a box among public edges p (0.4, 0.5, 0.6, 0.7, 0.85, 1, 1.4, 2, 4, 8, 16): 1 to 12, 0 for a dropped record."""
 
     @property
     def edges(self) -> Array:
@@ -92,7 +90,7 @@ def largest(design: ModelMatrix, box: Box, within: float = inf) -> float:
 
 
 def reach(design: ModelMatrix, box: Box) -> Array:
-    """How many of its standard deviations (half-widths of the box over sqrt(3)) each term's public bounds lie away at most, (terms,)."""
+    """How many of its SDs (half the width of the box over sqrt(3)) each term's public bounds lie away at most, (terms,)."""
     low, high = extent(design, box)
     return np.asarray(sqrt(3) * np.maximum(np.abs(low), np.abs(high)))
 
@@ -108,15 +106,15 @@ def margin(design: ModelMatrix, box: Box) -> float:
 
 
 def residual_limit(fitted: Fit, to_units: Array, ends: tuple[Array, Array], cap: float, sd: float) -> float:
-    """Where residuals of a meat are limited, in half-ranges of the response: as far out as its noise allows.
+    """Where residuals of a meat are limited, in half-ranges of the response: as high as its noise allows.
 
-    A limit that binds makes the meat too small, and unevenly: where a two-valued response is rare it loses more than elsewhere, and scaling
-    the whole meat up does not give that back. Beyond 1 + max |z'theta| no residual lies. Noise of sd `sd` at a limit of 1 grows with its
-    square; up to a quarter of each coefficient's variance (32 degrees of freedom) it does no harm. The limit is at least ten residual
-    standard deviations, or 1 where that is less; and where a line leaves the response's bounds, moving by more than a half-range from two
-    half-widths of the box to the longest records, it is at least what that needs.
+    A limit that binds makes the meat too small, and unevenly. Where a two-valued response is rare it loses more than elsewhere, and
+    scaling the whole meat up does not give that back. Beyond 1 + max |z'theta| no residual lies. Noise of SD `sd` at a limit of 1 grows
+    with its square; up to a quarter of each coefficient's variance (32 degrees of freedom) it does no harm. The limit is at least ten
+    residual SDs, or 1 where that is less. A fit may leave the response's bounds, by more than a half-range between two half-ranges of
+    the box and the longest records. There the limit is at least what that needs.
 
-    fitted: the noisy line; ends: from where to where x~ goes; cap: the largest |z|^2 that counts in full.
+    fitted: the noisy fit; ends: from where to where x~ goes; cap: the largest |z|^2 that has full weight.
     """
     theta, moments = fitted.theta, fitted.moments
     line, farthest = np.abs(theta), np.maximum(np.abs(ends[0]), np.abs(ends[1]))
@@ -135,7 +133,7 @@ def residual_limit(fitted: Fit, to_units: Array, ends: tuple[Array, Array], cap:
 def chosen_cap(edges: Array, counts: Array, sd: float, most: float, margin: float = _MARGIN) -> float:
     """R2: `margin` times the first edge beyond which no records are counted; `most` in a heavy tail, and at most that.
 
-    edges (k,), counts (k + 1,): noisy numbers of records in the cells between them, with noise of the given sd.
+    edges (k,), counts (k + 1,): noisy numbers of records in the cells between them, with noise of the given SD.
 
     >>> edges, counts = np.array(_EDGES), np.array([500.0, 300.0, 90.0, 3.0, -4.0, 2.0, 0.0, 0.0, 3.0, -2.0, 0.0, 0.0])
     >>> chosen_cap(edges, counts, 5.0, 50.0), chosen_cap(edges, counts[::-1], 5.0, 50.0)
@@ -153,7 +151,7 @@ def _uncounted(edges: Array, counts: Array, sd: float) -> int:
 
 
 def _noise(edges: Array, sd: float) -> Array:
-    """The sd of the noise in the number of records beyond each edge."""
+    """The SD of the noise in the number of records beyond each edge."""
     return np.asarray(sd * np.sqrt(np.arange(len(edges), 0, -1)))
 
 
@@ -244,7 +242,7 @@ class Layout:
         recenter: Any,
         products: bool,
     ) -> Layout:
-        """cap: a number; or inf for weights of 1; or None for weights of 1 in the public box and in a re-centred one a cap by noisy counts.
+        """cap: a number; inf for weights of 1; None for weights of 1 in the public box, and in a re-centered one a cap by noisy counts.
 
         Raises `PlanError` for a formula that cannot be planned, or a response that is written twice.
         """
@@ -277,7 +275,7 @@ class Layout:
         )
 
     def far(self, cap: float | None = None) -> Layout:
-        """The layout of the re-centred branch, where a cap that was not given follows from a noisy histogram of leverages."""
+        """The layout of the re-centered branch, where a cap that was not given follows from a noisy histogram of leverages."""
         return self if self.chosen else replace(self, adaptive=True, cap=self.cap if cap is None else float(cap))
 
     @property
@@ -291,7 +289,7 @@ class Layout:
         return self.chosen and (self.recentring or self.cap < 1.0 + len(self.design.terms))
 
     def title(self, responses: str, names: Sequence[str]) -> str:
-        """What is estimated."""
+        """The estimand, for the title."""
         line = "linear regression"
         if self.weighted:
             line = f"leverage-weighted line (weights min(1, {self.cap:.4g}/|z|^2)), not the least-squares line,"
@@ -308,7 +306,7 @@ class Layout:
 
     @cached_property
     def g2(self) -> float:
-        """The squared scale of a response against z that minimises the noise of a coefficient, S^2 (1/g2 + c).
+        """The squared scale of a response against z that minimizes the noise of a coefficient, S^2 (1/g2 + c).
 
         S is R2 + m g2 with the products of responses, else sqrt(R2^2 + 2 m g2 R2 + m g2^2); both are the same for m = 1.
         """
@@ -423,7 +421,7 @@ class Layout:
     # back to moments --------------------------------------------------------------------------------------------------
 
     def decoded(self, values: Array, sd: float) -> Moments:
-        """From integers in steps, and the sd of their noise on the diagonal, to A, b_k and q_k in scaled units."""
+        """From integers in steps, and the SD of their noise on the diagonal, to A, b_k and q_k in scaled units."""
         p = len(self.design.terms) + 1
         statistic = self.moments
         rows = statistic.map

@@ -1,34 +1,35 @@
 """SSP: linear regression from sufficient statistics, with noise-aware intervals.
 
-Estimates the population's least-squares line of one or several responses on d terms. z = (1, x~), x~ scaled by the public bounds or by
-noisy ranges; rows are weighted by w = min(1, R2/|z|^2). In the public box R2 = 1 + d, which no |z|^2 exceeds: nothing is weighed. In a
-re-centred box, whose corners lie far out, R2 follows from a noisy histogram of |z|^2, beyond all records that can be counted
-(`draw.chosen_cap`). With a `leverage_cap` of the user's own the line is another one, and the table's title says so.
+Estimates the population's least-squares coefficients of one or several responses on d terms. z = (1, x~), with x~ scaled by the public
+bounds or by noisy ranges. Rows are weighted by w = min(1, R2/|z|^2). In the public box R2 = 1 + d, which no |z|^2 exceeds: nothing is
+weighed. In a re-centered box, whose corners lie far away, R2 follows from a noisy histogram of |z|^2, beyond all records that can be
+counted (`draw.chosen_cap`). With a `leverage_cap` of the user the estimand is another one, and the table's title says so.
 
-Guarantee: mu-GDP, add-remove, or substitute with sqrt(2) times the noise (for several responses: a factor computed exactly). With
-v = (z, sqrt(g2) t) the moments are the Gram matrix sum w v v' plus symmetric Gaussian noise; |w v v'|_F = w (|z|^2 + g2 t^2) <= R2 + g2.
-For m responses without their products it is at most sqrt(R2^2 + 2 m g2 R2 + m g2^2), with them R2 + m g2 (`linear_rows`). The
-meat sum w^2 r^2 z z' of a response has |.|_F <= R2, the count of clipped values moves by 1, and so does the count of records; a record
-lies in one cell of each range, and in one of the histogram. All bounds hold in any box and for any R2, since |z| >= 1, and rows are coded
-for the R2 in use so that the integers' bound is the same. All are Gaussian mechanisms on exact integers with rounded
-Gaussian noise; they compose adaptively by adding mu^2, and the branches cost the same. Sources: Dwork, Talwar, Thakurta, Zhang 2014
-(noisy Gram matrix); Dong, Roth, Su 2022, Theorem 2 and Corollary 2 (Gaussian mechanism, composition).
+Guarantee: mu-GDP, add-remove, or substitute with sqrt(2) times the noise (for several responses: a factor computed exactly). With v =
+(z, sqrt(g2) t) the moments are the Gram matrix sum w v v' plus symmetric Gaussian noise; |w v v'|_F = w (|z|^2 + g2 t^2) <= R2 + g2.
+For m responses without their products it is at most sqrt(R2^2 + 2 m g2 R2 + m g2^2), with them R2 + m g2 (`linear_rows`). The meat sum
+w^2 r^2 z z' of a response has |.|_F <= R2. The count of clipped values moves by 1, and so does the count of records. A record lies in
+one cell of each range, and in one of the histogram. All bounds hold in any box and for any R2, since |z| >= 1. Rows are coded for the
+R2 in use so that the integers' bound is the same. All are Gaussian mechanisms on exact integers with rounded Gaussian noise; they
+compose adaptively by adding the squares of mu, and the branches cost the same. Sources: Dwork, Talwar, Thakurta, Zhang 2014 (noisy Gram
+matrix); Dong, Roth, Su 2022, Theorem 2 and Corollary 2 (Gaussian mechanism, composition).
 
-Interval: Student t, from a covariance that contains the sampling of records and the privacy noise; covers the coefficients of the
-population's least-squares line for responses clipped to the declared bounds, whether or not the relation is linear. cov="robust" (default)
-allows unequal residual variances, "classical" assumes equal ones.
+Interval: Student t, from a covariance that contains the sampling of records and the privacy noise. It covers the coefficients of the
+population's least-squares regression for responses clipped to the declared bounds. The relation need not be linear. cov="robust"
+(default) allows unequal residual variances, "classical" assumes equal ones.
 
 Regressions of one publication that share columns: what drawing them together would gain, as notes of the plan. They are drawn apart.
 
-SSP releases the Gram matrix of v = (z, sqrt(g2) t), of Frobenius norm at most D (`moments.ssp`): of one response D^2 = (R2 + g2)^2, of m
-responses on the same terms R2^2 + 2 m g2 R2 + m g2^2; a coefficient's noise variance goes as D^2 (1/g2 + 1/2) over the share of mu^2. One
-matrix for several questions has the sum of their shares. It is one question with several responses, or a larger model of which smaller
-ones are read; the note gives its formula.
+SSP releases the Gram matrix of v = (z, sqrt(g2) t), of Frobenius norm at most D (`moments.ssp`). For one response D^2 = (R2 + g2)^2,
+for m responses on the same terms D^2 = R2^2 + 2 m g2 R2 + m g2^2. A coefficient's noise variance is proportional to D^2 (1/g2 + 1/2)
+over the share of the budget. One matrix for several analyses has the sum of their shares. It is one analysis with several responses, or
+a larger model of which smaller ones are read; the note gives its formula.
 
-LeastSquares adds up scores in coordinates that are whitened for its own terms, at lines of its own: of two lines on different terms no sum
-serves both. Lines on the same terms could share what is of features alone (number, ranges, leverages, their Gram matrix), a part f of
-each one's mu^2: of k lines at equal shares the noise variance of the rest falls to (1 - f)/(1 - f/k), at f = .2 never below .8. How one
-Gram matrix for all compares with the default apart: `confide lab bench pooled_lines`.
+LeastSquares adds up scores in coordinates that are whitened for its terms, at its first fits. Two regressions on different terms
+therefore have no sum that serves both. Regressions on the same terms could share the part that is of features alone (number, ranges,
+leverages, their Gram matrix), a part f of the budget of each. For k regressions at equal shares the noise variance of the rest falls to
+(1 - f)/(1 - f/k), at f = 0.2 never below 0.8. How one Gram matrix for all compares with the default apart: `confide lab bench
+pooled_lines`.
 """
 
 from __future__ import annotations
@@ -70,15 +71,48 @@ _ENOUGH = 30
 
 @dataclass(frozen=True)
 class SSP(Method):
-    """Linear regression by noisy weighted sufficient statistics: one release answers many questions.
+    """Linear regression by noisy sufficient statistics, for many analyses.
 
-    formula: "y ~ a + b", or "y1 + y2 ~ a + b" for several responses on the same features; cov: "robust" or "classical"; leverage_cap:
-    R2 >= 1 of the user's own, which cuts the noise and names the line "leverage-weighted"; math.inf: nothing is weighed, whatever the box;
-    clipping_check: pay 1 % of mu^2 for a noisy count of responses outside their bounds; term_bounds:
-    public bounds of derived terms that have none; recenter: False measures features from their public bounds, "auto" from noisy ranges
-    where a noisy count says that there are records enough; products: also release the products of responses, which makes tests across
-    responses sharp (without them these use an upper bound of the variance).
+    The estimand is the least-squares coefficients in the population, of the
+    responses clipped to their declared bounds. One release answers the model,
+    its smaller models and tests across responses.
 
+    Parameters
+    ----------
+    formula : str
+        R-style formula, such as ``"y ~ a + b"``, or ``"y1 + y2 ~ a + b"`` for
+        several responses on the same features.
+    cov : {"robust", "classical"}, default "robust"
+        Whether intervals allow unequal residual variances.
+    leverage_cap : float, optional
+        Cap of the squared length of a row, at least 1. Records beyond it are
+        down-weighted, which reduces the noise and makes the estimand
+        "leverage-weighted". With ``math.inf`` no record is weighted.
+    recenter : {"auto", False}, default "auto"
+        "auto" measures features from noisy ranges where there are enough
+        records, as estimated. False uses the public bounds.
+    products : bool, default False
+        Whether to release the products of responses, too. Tests across
+        responses are then sharp; otherwise they use an upper bound.
+
+    See Also
+    --------
+    confide.regression.SharedEstimates : The result.
+    confide.linear_regression : Shorter intervals for one regression.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under add-remove, and under substitution with sqrt(2)
+    times the noise. The noisy Gram matrix is a Gaussian mechanism on exact
+    integers; its sensitivity is the cap of the squared length of a row.
+
+    References
+    ----------
+    Dwork, Talwar, Thakurta and Zhang (2014), Analyze Gauss, STOC.
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> plan = SSP("y ~ x").plan(schema, cf.GDP(1.0))
@@ -136,10 +170,7 @@ class SSP(Method):
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """The spends, the guarantee and predicted standard errors (of the first response), from public facts.
-
-        Raises `PlanError` for a formula or setting that cannot work, `PrivacyError` for an impossible guarantee.
-        """
+        """The spends, the guarantee and the expected standard errors (of the first response), from public facts."""
         layout = self._layout(schema)
         design = layout.design
         to_units(design, [])  # refuses bounds in whose units no variance can be computed
@@ -190,7 +221,7 @@ class SSP(Method):
         bounds = "its declared bounds" if layout.outcomes == 1 else "their declared bounds"
         line = "leverage-weighted line" if layout.weighted else "least-squares line"
         counted = (
-            "; assumed: records too few to be counted lie hardly further out than those that can be (leverage_cap=math.inf assumes nothing)"
+            "; assumed: records too few to be counted are hardly more extreme than others (leverage_cap=math.inf assumes nothing)"
             if layout.recentring and layout.counting
             else ""
         )
@@ -241,7 +272,7 @@ class SSP(Method):
 
     @staticmethod
     def _cap(layout: Layout, box: Box, source: Source, meter: Meter) -> dict[str, Array]:
-        """R2 in a re-centred box: the user's own stays; else from a noisy histogram, or without one the largest |z|^2 of the public
+        """R2 in a re-centered box: the user's own stays; else from a noisy histogram, or without one the largest |z|^2 of the public
         bounds.
         """
         if layout.chosen:
@@ -264,15 +295,17 @@ class SSP(Method):
 
     @staticmethod
     def _enough(meter: Meter, plan: Plan, layout: Layout) -> bool:
-        """Whether the noisy count allows to pay for ranges: mu n >= 30 p."""
+        """Whether the estimated number of records allows to pay for ranges: mu n >= 30 p."""
         level = plan.guarantee
         assert isinstance(level, GDP)
         return level.mu * float(meter.drawn("count").decode()[0]) >= _ENOUGH * (len(layout.design.terms) + 1)
 
     @staticmethod
     def _start(layout: Layout, moments: NoisyMoments, box: Box | None, noise: float) -> tuple[Array, float]:
-        """The noisy line and a limit of the residuals about it; 0 and 1 where the line is singular, not finite or absurd: the residuals
-        must stay numbers. noise: the sd of the meat's noise in integer steps.
+        """The noisy line and a limit of the residuals about it.
+
+        0 and 1 where the line is singular, not finite or absurd: the residuals must stay numbers. noise: the SD of the meat's noise in
+        integer steps.
         """
         design = layout.design
         with suppress(np.linalg.LinAlgError):
@@ -292,7 +325,7 @@ class SSP(Method):
 
         For several responses the table holds all coefficients, named "y1: age", with tests across responses, and `result["y1"]` is the
         table of one. A subset's covariance assumes equal residual variances in the smaller model, whatever `cov` is: the released meat
-        belongs to the full one. Raises `PlanError` for a name that is no coefficient.
+        belongs to the full one. Raises `PlanError` for a name that is not a coefficient.
         """
         options = options or ResultOptions()
         options.only(*self.asks)
@@ -309,7 +342,7 @@ class SSP(Method):
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """Two records that attain the moments' sensitivity: |z|^2 = R2 (no weight below 1) and every |t| = 1.
 
-        Every other feature is mirrored in the second, which makes their rows v nearly orthogonal: the worst under substitute. None
+        Every other feature is mirrored in the second, which makes their rows v nearly orthogonal: the worst under substitution. None
         without a schema or with derived terms.
         """
         layout = None if schema is None else self._layout(schema)
@@ -358,8 +391,8 @@ def _one_matrix(own: Mapping[str, Any], shares: Mapping[str, Fraction], schema: 
         else "smaller models are read by cf.core.ResultOptions(subset=...), whose covariance assumes equal residual variances"
     )
     yield (
-        f"{', '.join(own)} are drawn apart; as one question, SSP({formula!r}) with the shares of all, the noise variance of the moments "
-        f"over that of separate ones would be: {told}; {read}"
+        f"{', '.join(own)} are drawn separately; as one analysis, SSP({formula!r}) with the shares of all, the noise variance of the "
+        f"moments over that of separate ones would be: {told}; {read}"
     )
 
 

@@ -1,10 +1,10 @@
 """Tables from a shared release: one for each response, and for several responses their joint table.
 
-Coefficients of two responses have errors that are correlated through the noise of the Gram matrix that they share,
-Cov(N theta_j, N theta_k) = (SA^2/2) (theta_j'theta_k I + theta_k theta_j'), and through the sampling of records. The latter needs the
-products of responses: with them the meat between j and k is rho_jk M_j^(1/2) M_k^(1/2), rho the correlation of residuals. Without them
-tests that tie m responses use m M_1, ..., m M_m on the diagonal, an upper bound for any correlation: s s' <= m diag(s_1 s_1', ..., s_m
-s_m') for scores s = (s_1, ..., s_m), by Cauchy and Schwarz.
+Coefficients of two responses have errors that are correlated through the noise of the Gram matrix that they share, Cov(N theta_j, N
+theta_k) = (SA^2/2) (theta_j'theta_k I + theta_k theta_j'). They are also correlated through the sampling of records. The latter needs
+the products of responses: with them the meat between j and k is rho_jk M_j^(1/2) M_k^(1/2), rho the correlation of residuals. Without
+them tests that tie m responses use m M_1, ..., m M_m on the diagonal. This is an upper bound for any correlation, by Cauchy and
+Schwarz: s s' <= m diag(s_1 s_1', ..., s_m s_m') for scores s = (s_1, ..., s_m).
 """
 
 from __future__ import annotations
@@ -49,9 +49,11 @@ from confide.sums.coding import Box
 linalg = later("scipy.linalg")
 
 
-_SUBSET_INTERVALS_FOR = "population's {line} line on these columns alone; sampling of records and privacy noise, {assumed}, independent records"
+_SUBSET_INTERVALS_FOR = (
+    "population's {line} line on these columns; sampling of records and privacy noise, {assumed}, independent records"
+)
 _EQUAL = "equal residual variances in the smaller model assumed"
-_UNRELATED = "unequal variances about the full model allowed; what was left out is assumed to vary as much at any values of these columns"
+_UNRELATED = "unequal variances about the full model allowed; the excluded terms are assumed to vary as much at any values of these columns"
 
 
 def read(method: Any, layout: Layout, release: Release, options: ResultOptions) -> SharedEstimates:
@@ -176,7 +178,7 @@ class _Reading:
                 ),
                 ("Clipped responses", DASH if self.layout.clipping and self.state[0] == "not_identified" else clipped),
             ),
-            legend=legend(self.layout.whole, self.release.plan.declared),
+            legend=legend(self.layout.whole, self.release.plan.declared, names),
             simulated=self.release.simulated,
             design=design,
             nobs=moments.count,
@@ -188,9 +190,10 @@ class _Reading:
         return meat.unclipped(fitted.weighted_residuals(self.layout.cap), weighted=self.layout.weighted)
 
     def _smaller(self, k: int, meat: MiddleMatrix, fitted: Fit) -> MiddleMatrix | None:
-        """The meat of a smaller model: that of the full one, and for what was left out s2 A with the growth of the residual variance.
+        """The meat of a smaller model: that of the full one, and for the terms without a place s2 A with the growth of the residual
+        variance.
 
-        None where the full model's line, at which the meat was taken, is hidden by noise.
+        None where the full model's fit, at which the meat was taken, is hidden by noise.
         """
         design, moments = self.layout.designs[k], self.moments.each[k]
         whole = line_of(design, list(range(len(design.terms))), self.box)
@@ -222,7 +225,7 @@ class _Reading:
         return "Weighted count (noisy)", f"{moments.count:,.0f} ± {special.ndtri(0.975) * moments.sd_gram:,.0f}"
 
     def _remarks(self, moments: NoisyMoments, meat: MiddleMatrix | None) -> tuple[str, ...]:
-        """Flags that depend on the question and on noisy numbers: a count within three sds of 0 hints at records that all dropped."""
+        """Flags that depend on the options and on noisy numbers: a count within three SDs of 0 hints at records that were all dropped."""
         few = moments.count < 3 * moments.sd_gram
         subset = self.layout.robust and meat is None
         return (*(("submodel_classical",) if subset else ()), *(("few_complete_records",) if few else ()))
@@ -353,17 +356,17 @@ class _Reading:
 
 
 _WITH = (
-    "covariances between responses hold the noise of the features that they share and the correlation of their residuals, which is taken "
+    "covariances between responses hold the noise of the features that they share and the correlation of their residuals, which is assumed "
     "to be the same for all records"
 )
 _WITHOUT = (
-    "covariances between responses hold the privacy noise alone, as the products of responses were not released; tests across responses "
+    "covariances between responses hold the privacy noise alone, as the products of responses were not released. Tests across responses "
     "use an upper bound of the variance and reject less often than their level (products=True makes them sharp)"
 )
 
 
 def _out_of_reach(layout: Layout, release: Release, box: Box | None) -> NDArray[np.bool_]:
-    """Which terms lie out of reach of private counts, (terms,); none where no record can be weighed, or as the user says."""
+    """Which terms lie out of reach of DP counts, (terms,); none where no record can be weighed, or as the user says."""
     design = layout.design
     if box is None or "leverage" not in release.statistics or layout.cap >= largest(design, box):
         return np.zeros(len(design.terms), dtype=bool)
@@ -378,10 +381,10 @@ def _partly(layout: Layout, box: Box, keep: list[int], out: NDArray[np.bool_]) -
         term, middle, sd = layout.design.terms[j], box.middle[j], box.half[j] / sqrt(3)
         low, high = max(middle - 10 * sd, float(term.low)), min(middle + 10 * sd, float(term.high))
         parts.append(
-            f"the bounds of {term.name} reach {far[j]:.0f} standard deviations: a few records out there could move its coefficient and no "
-            f"private count can see them; declare it within about [{low:.3g}, {high:.3g}] (values beyond count at the bound)"
+            f"the bounds of {term.name} reach {far[j]:.0f} standard deviations. A few records out there could move its coefficient and no "
+            f"DP count can show them; declare it within about [{low:.3g}, {high:.3g}] (values beyond count at the bound)"
         )
-    rest = "; the intercept hangs on it; more records help, or leverage_cap=math.inf with wider intervals"
+    rest = "; the intercept depends on it; more records help, or leverage_cap=math.inf with wider intervals"
     return ("imprecise" if len(left) == len(keep) else "partial"), "; ".join(parts) + rest
 
 

@@ -1,23 +1,24 @@
 """Records of a linear model: features and one or several responses, or residuals times features, as weighted rows of exact integers.
 
-A record is z = (1, x~) and t_1, ..., t_m, each in [-1, 1]; its weight is w = min(1, R2/|z|^2). The box of x~ and R2 may come from earlier
-noisy outputs: |z| >= 1 holds in any box, so w |z|^2 <= R2 and w t_k^2 <= 1 do, too, and the integers are coded for the R2 in use, so that
-|m|^2 <= 2^40 whatever it is. `adaptive`: R2 (and g2) are not known to the plan, and left out of the digest like the box.
+A record is z = (1, x~) and t_1, ..., t_m, each in [-1, 1]. Its weight is w = min(1, R2/|z|^2). The box of x~ and R2 may come from
+earlier noisy outputs. Because |z| >= 1 holds in any box, w |z|^2 <= R2 and w t_k^2 <= 1 do, too. The integers are coded for the R2 in
+use, so that |m|^2 <= 2^40 whatever it is. `adaptive`: R2 (and g2) are not known to the plan, and are not in the digest, like the box.
 
-Joined: the Gram matrix of sqrt(w) (z, sqrt(g2) t_1, ..., sqrt(g2) t_m) also holds the products t_j t_k; a record's part has Frobenius norm
-w (|z|^2 + g2 |t|^2) <= R2 + m g2, and sqrt(2) times that under substitute, for positive semi-definite matrices have <P, Q> >= 0.
+Joined: the Gram matrix of sqrt(w) (z, sqrt(g2) t_1, ..., sqrt(g2) t_m) also holds the products t_j t_k. A record's part has Frobenius
+norm w (|z|^2 + g2 |t|^2) <= R2 + m g2, and sqrt(2) times that under substitution, because positive semi-definite matrices have <P, Q>
+>= 0.
 
 Apart (`BlockRows` in a `BlockGram`): without the products t_j t_k, its blocks times public integers; the proof is with `BlockGram`.
 
 Residuals: w r z with r = clip((t_k - z'theta)/limit, -1, 1); |w z| <= sqrt(R2) and |r| <= 1 for every record, any theta, limit and box.
 
-A noisy count of records, and noisy ranges of features: from where to where most of a feature's values lie.
+An estimated number of records, and noisy ranges of features: from where to where most of a feature's values lie.
 
 Guarantee of the ranges: each feature that is not binary has a histogram of 64 equal cells between its public bounds, and a record lies in
-one cell of each, so that one record moves the table by sqrt(F) in the Euclidean norm under add-remove and by sqrt(2 F) under substitute,
-F = the number of those features. Middle and half-width of a feature follow from the noisy table alone.
+one cell of each. So one record moves the table by sqrt(F) in the Euclidean norm under add-remove and by sqrt(2 F) under substitution,
+F = the number of those features. The box of a feature follows from the noisy table alone.
 
-Binary features keep their public box: measured in units of its own spread a rare level would lie far out, and lose its weight.
+Binary features keep their public box: measured in units of its spread a rare level would be extreme, and lose its weight.
 
 The Gram matrix of features and a response with a free split of the budget between its blocks.
 
@@ -27,20 +28,20 @@ matrix, the products of features and response, and the response's square, times 
     M = sum [[a m_u m_u', b m_u m_r], [b m_r m_u', c m_r^2]]
 
 with one symmetric Gaussian noise. The larger a block's number, the smaller its noise: with noise of variance s^2 on the diagonal the
-blocks cost mu^2 = 2^80 a^2/s^2, 2^81 b^2/s^2 and 2^80 c^2/s^2.
+blocks cost 2^80 a^2/s^2, 2^81 b^2/s^2 and 2^80 c^2/s^2 as squares of mu.
 
 Sensitivity in the Frobenius norm: one record gives a^2 |m_u|^4 + 2 b^2 |m_u|^2 m_r^2 + c^2 m_r^4 <= 2^80 (a^2 + 2 b^2 + c^2). Replacing
-a record by another gives the sum of both less twice their inner product a^2 S^2 + 2 b^2 S R + c^2 R^2, S = m_u'm_u* and R = m_r m_r*,
-both of size at most 2^40; so the square is at most 2^81 ((a^2 + 2 b^2 + c^2) - min over [-1, 1]^2 of a^2 S^2 + 2 b^2 S R + c^2 R^2). The
+a record by another gives the sum of both less twice their inner product a^2 S^2 + 2 b^2 S R + c^2 R^2. Here S = m_u'm_u* and R = m_r m_r*,
+both of size at most 2^40. So the square is at most 2^81 ((a^2 + 2 b^2 + c^2) - min over [-1, 1]^2 of a^2 S^2 + 2 b^2 S R + c^2 R^2). The
 minimum is 0 when b^2 <= a c, and else lies on the square's edge.
 
-Several responses (m_1, ..., m_k each with m_j^2 <= 2^40) share the features, and their products m_i m_j are left out: with B = 2^40
+Several responses (m_1, ..., m_k each with m_j^2 <= 2^40) share the features, without their products m_i m_j: with B = 2^40
 
     a^2 |m_z|^4 + 2 b^2 |m_z|^2 sum_k m_k^2 + c^2 sum_k m_k^4 <= B^2 (a^2 + 2 m b^2 + m c^2).
 
-Under substitute a change has the square of both parts less twice their inner product; with S = m_z'm_z*/B and R_k = m_k m_k*/B in [-1, 1]
+Under substitution a change has the square of both parts less twice their inner product. With S = m_z'm_z*/B and R_k = m_k m_k*/B in [-1, 1]
 that product is B^2 (a^2 S^2 + 2 b^2 S sum_k R_k + c^2 sum_k R_k^2). It is NOT >= 0 for m > 1 (the products t_j t_k that would make the
-matrix positive semi-definite are missing); its least value over the cube is found exactly: every R_k = clip(-b^2 S/c^2) and then S.
+matrix positive semi-definite are missing). Its least value over the cube is found exactly: every R_k = clip(-b^2 S/c^2) and then S.
 """
 
 from __future__ import annotations
@@ -91,14 +92,21 @@ def together(designs: tuple[ModelMatrix, ...], formula: str) -> ModelMatrix:
 class LinearRows(CodedRows):
     """One record as sqrt(w) (z, sqrt(g2) t_1, ..., sqrt(g2) t_m) or, with `residual`, as w r z, in integer steps: |m|^2 <= 2^40.
 
-    z = (1, x~) has d + 1 entries; w(|z|^2 + g2 |t|^2) <= cap + m g2 for every record because |z| >= 1, |t_k| <= 1. The Gram matrix of the
-    first holds A, b and q, that of the second is the meat of a robust covariance. r = clip((t - z'theta)/limit, -1, 1); |w z| <= sqrt(cap)
-    and |r| <= 1 for every record, any theta, limit and box, so the bound holds for those of earlier noisy outputs, and `at` gives the map
-    there; the plan holds it at theta = 0 in the public box with the same sensitivity.
+    z = (1, x~) has d + 1 entries; w(|z|^2 + g2 |t|^2) <= cap + m g2 for every record because |z| >= 1, |t_k| <= 1. The Gram matrix of
+    the first holds A, b and q, that of the second is the meat of a robust covariance. r = clip((t - z'theta)/limit, -1, 1). For every
+    record, any theta, limit and box, |w z| <= sqrt(cap) and |r| <= 1. So the bound holds for those of earlier noisy outputs, and `at`
+    gives the map there. The plan holds it at theta = 0 in the public box with the same sensitivity.
 
-    cap: bound on the weighted squared length of z (at least 1); g2: squared scale of a response against z; outcomes: how many responses
-    there are, of a design made by `together`; residual: the response that is multiplied in, from 0; recentred: the plan may measure it in
-    noisy ranges.
+    cap : float
+        Bound on the weighted squared length of z (at least 1).
+    g2 : float
+        Squared scale of a response against z.
+    outcomes : int
+        How many responses there are, of a design made by `together`.
+    residual : int, optional
+        The response that is multiplied in, from 0.
+    recentred : bool
+        The plan may measure it in noisy ranges.
     """
 
     design: ModelMatrix
@@ -218,9 +226,11 @@ class BlockRows(LinearRows):
 class ClippedRows(LinearRows):
     """2^20 w for a complete record whose response k lay outside its bounds before clipping, 0 for any other.
 
-    w is measured in the public box, like the moments', so that the share of the weighted count is the share of records that the line is
-    fitted to; cap = 1 + d makes it 1. edges: the response is derived and its bounds were given (`term_bounds`), so that a value at either
-    bound was clipped to it.
+    w is measured in the public box, like the moments'. So the share of the weighted count is the share of records that the regression
+    is fitted to. The cap 1 + d makes it 1.
+
+    edges: the response is derived and its bounds were given (`term_bounds`), so that a value at
+    either bound was clipped to it.
     """
 
     outcome: int = 0
@@ -358,10 +368,10 @@ class RangeCells(WholeSums):
 
 
 def private_box(design: ModelMatrix, histograms: Array, sd: float) -> Box:
-    """The box of noisy histograms: middle = mean, half-width = sqrt(3) standard deviations of the cells above the noise.
+    """The box of noisy histograms: middle = mean, half of the width = sqrt(3) standard deviations of the cells above the noise.
 
-    histograms: shape (ranged features, 64); sd: of the noise in each cell. A uniform feature keeps its half-width; a feature whose
-    cells all drown in noise keeps its public box.
+    histograms: shape (ranged features, 64); `sd`: of the noise in each cell. A uniform feature keeps its width; a feature whose cells
+    are all below the noise keeps its public box.
     """
     public = Box.of(design)
     middle, half = list(public.middle), list(public.half)
@@ -375,12 +385,12 @@ def private_box(design: ModelMatrix, histograms: Array, sd: float) -> Box:
 
 
 def found_ranges(histograms: Array, sd: float) -> tuple[bool, ...]:
-    """Which ranged features' histograms, shape (features, 64), stand above their noise at some level of detail."""
+    """Which ranged features' histograms, shape (features, 64), exceed their noise at some level of detail."""
     return tuple(_range(counts, sd) is not None for counts in histograms)
 
 
 def _range(counts: Array, sd: float) -> tuple[float, float] | None:
-    """(mean, sqrt(3) sd) in units of the feature's width, from 0; None when no level of detail stands above the noise."""
+    """(mean, sqrt(3) SD) in units of the feature's width, from 0; None when no level of detail exceeds the noise."""
     total = float(counts.sum())
     for cells in _LEVELS:
         keep = np.where(counts > 2 * sd, counts, 0.0)
@@ -402,7 +412,7 @@ _DIGITS = 1 << 6
 def multipliers(features: Fraction, cross: Fraction, square: Fraction) -> tuple[int, int, int]:
     """The integers (a, b, c) under which the three blocks cost about in the ratio features : cross : square; the largest is 64.
 
-    Small integers leave room for large noise; the ratio is met to about 2 %, and the cost of what is drawn is exact all the same.
+    Small integers leave room for large noise; the ratio is met to about 2%, and the cost of what is drawn is exact all the same.
 
     >>> multipliers(Fraction(1, 4), Fraction(1, 2), Fraction(1, 4)), multipliers(Fraction(1, 4), Fraction(7, 10), Fraction(1, 20))
     ((64, 64, 64), (54, 64, 24))
@@ -429,7 +439,7 @@ def block_numbers(cap: float, g2: float) -> tuple[int, int, int]:
 class BlockGram(FunctionOf):
     """The Gram matrix of a map whose last rows are the responses, its blocks times (a, b, c); shape (width, width).
 
-    responses: how many; 0 stands in place of the products of two different ones.
+    responses: how many; 0 stands for the products of two different ones.
     """
 
     map: RecordMap
@@ -484,8 +494,8 @@ class BlockGram(FunctionOf):
 def least(a2: Fraction, b2: Fraction, c2: Fraction, m: int) -> Fraction:
     """The minimum of a^2 S^2 + 2 b^2 S sum R_k + c^2 sum R_k^2 over |S|, |R_k| <= 1, exactly.
 
-    For a given S every R_k is best at -b^2 S/c^2, cut to [-1, 1]. So on |S| <= s0 = min(1, c^2/b^2) the value is S^2 times a number,
-    least at an end; beyond it a^2 S^2 + m (c^2 - 2 b^2 |S|), least at m b^2/a^2 or an end.
+    For a given S every R_k is best at -b^2 S/c^2, clipped to [-1, 1]. So on |S| <= s0 = min(1, c^2/b^2) the value is S^2 times a number,
+    least at an end. Beyond it the value is a^2 S^2 + m (c^2 - 2 b^2 |S|), least at m b^2/a^2 or an end.
 
     >>> least(Fraction(4), Fraction(2), Fraction(1), 1), least(Fraction(4), Fraction(2), Fraction(1), 2)
     (Fraction(0, 1), Fraction(-2, 1))

@@ -1,36 +1,39 @@
-"""Records in the coordinates of a least-squares line: the maps under its sums, each an exact bound for any metric and any line.
+"""Records in the coordinates of a least-squares regression: the maps under its sums, each an exact bound for any metric and any fit.
 
-A record has v = M z and r = t - z'theta, not clipped; M, theta and all limits came out of earlier noisy numbers. What is coded is cut
-to its bound in integers, so that no sensitivity rests on floats, on M or on theta:
+A record has v = M z and r = t - z'theta, not clipped; M, theta and all limits came out of earlier noisy numbers. What is coded is
+limited to its bound in integers, so that no sensitivity rests on floats, on M or on theta:
 
-    LimitedFeatures   sqrt(w) v, w = min(1, cap/|v|^2)            |m|^2 <= 2^40   its Gram matrix is A
-    LimitedScores     limit(v r, R), limit(s, R) = s min(1, R/|s|)   |m|^2 <= 2^40   its total is b, its Gram matrix the meat
-    SquareOf          min(r^2, reach^2)                           0 <= m <= 2^40  its total is q
-    Influences        min(h^2, reach^2), h = ((1 - s) y^2 - r^2)/(2 sqrt s), y = c'v + r   0 <= m <= 2^40  their total says how well
-                      R is known: h times (n sd^2)^-1 is what a record moves R by, s = R^2
-    SizeIndices       the cell of |v| or of |v r|            one count moves by 1
+- LimitedFeatures: sqrt(w) v, w = min(1, cap/|v|^2), |m|^2 <= 2^40. Its Gram matrix is A.
+- LimitedScores: limit(v r, R), limit(s, R) = s min(1, R/|s|), |m|^2 <= 2^40. Its total is b, its Gram matrix the meat.
+- SquareOf: min(r^2, reach^2), 0 <= m <= 2^40. Its total is q.
+- Influences: min(h^2, reach^2), h = ((1 - s) y^2 - r^2)/(2 sqrt s), y = c'v + r, 0 <= m <= 2^40. Their total says how well
+  R is known: h times 1/(n V) is what a record moves R by, s = R^2, V the variance of y.
+- SizeIndices: the cell of |v| or of |v r|. One count moves by 1.
 
-Sensitivities: A and the meat 2^40 in the Frobenius norm, under substitute sqrt(2) times that, since Gram matrices are positive
-(`core.Gram`); b 2^20 in the Euclidean norm and TWICE that under substitute, which scores of opposite sign attain (`core.Total`);
-q, and the total of influences, 2^40 under both, as each is one number that is never negative; a histogram 1, under substitute sqrt(2).
+Sensitivities:
 
-Records in cells that were left out, by their own levels alone, count as nothing, like incomplete ones (`PartialFrame`).
+- A and the meat 2^40 in the Frobenius norm, under substitution sqrt(2) times that, since Gram matrices are positive (`core.Gram`);
+- b 2^20 in the Euclidean norm and TWICE that under substitution, which scores of opposite sign attain (`core.Total`);
+- q, and the total of influences, 2^40 under both, as each is one number that is never negative;
+- a histogram 1, under substitution sqrt(2).
+
+Records in excluded cells, by their own levels alone, count as nothing, like incomplete ones (`PartialFrame`).
 
 Scores of units: the sum over a unit's rows of their weighted scores, limited and rounded as one.
 
-A unit with m usable rows counts each with the weight v = min(1, k/m), where its rows are bounded by weight; kept rows, at most k of them,
-count 1 each. Its score is g = sum v s, s the score of a row. Maps give one column of integers for each unit:
+A unit with m usable rows counts each with the weight v = min(1, k/m), where its rows are bounded by weight; kept rows, at most k of
+them, count 1 each. Its score is g = sum v s, s the score of a row. Maps give one column of integers for each unit:
 
-    UnitScores   limit(g, R) in integer steps   |m|^2 <= 2^40   its total is b, its Gram matrix the meat
-    UnitSizes    the cell of |g|                                one count moves by 1
-    UnitInfluences   the square of sum v h, limited   0 <= m <= 2^40   its total says how well R is known
+- UnitScores: limit(g, R) in integer steps, |m|^2 <= 2^40. Its total is b, its Gram matrix the meat.
+- UnitSizes: the cell of |g|. One count moves by 1.
+- UnitInfluences: the square of sum v h, limited, 0 <= m <= 2^40. Its total says how well R is known.
 
-Sensitivities are those of `scores`, of ONE unit, whatever k and m are: the limit is put to the unit's sum. The meat counts units, and
-rows of a unit may hang together in any way. Source: cluster-robust covariances (Liang, Zeger 1986); the limit and its integers here.
+Sensitivities are as in `scores`, of ONE unit, whatever k and m are: the limit is on the unit's sum. The meat counts units, and rows of
+a unit may depend on each other in any way. Source: cluster-robust covariances (Liang, Zeger 1986); the limit and its integers here.
 
-The sum does not depend on the order of the rows: each row's score is rounded first, to 2^-12 of the step in which g is coded (2^-20 of the
-first edge, for cells), and cut to 2^46, so that 2^16 rows add up in 64-bit integers. What one row alone gives is what the map of records
-gives it.
+The sum does not depend on the order of the rows. Each row's score is rounded first, to 2^-12 of the step in which g is coded (2^-20 of
+the first edge, for cells), and limited to 2^46. So 2^16 rows add up in 64-bit integers. What one row alone gives is what the map of
+records gives it.
 """
 
 from __future__ import annotations
@@ -178,7 +181,7 @@ class Influences(LocatedRows):
 
     @staticmethod
     def squared(part: Array) -> Array:
-        """The square of a part of the reach, of 2^20 steps, at most all; what is no number counts as far out."""
+        """The square of a part of the reach, of 2^20 steps, at most all; what is not a number counts as extreme."""
         part = np.fmin(np.abs(part), 1.0)
         part *= float(1 << BITS)
         np.rint(part, out=part)
@@ -325,7 +328,7 @@ class UnitSizes(_OfUnits, SizeIndices):
 
 @dataclass(frozen=True)
 class UnitFisherScores(_OfUnits, FisherScores):
-    """One unit as the sum of its rows' weighted scores w r u, cut to `spread` times the bound of one: |b|^2 <= 2^40 in steps of that."""
+    """One unit as the sum of its rows' weighted scores w r u, limited to `spread` times the bound of one: |b|^2 <= 2^40 in its steps."""
 
     @property
     def digest(self) -> str:

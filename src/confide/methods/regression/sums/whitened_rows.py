@@ -5,24 +5,24 @@ box of z come from earlier noisy outputs, and for ANY of them every record obeys
 
     w |u|^2 <= R2,   w r^2 <= 1,   w^2 r^2 |u|^2 <= R2,
 
-so that the integers obey |m|^2 <= 2^40 (`sums.coding`), whose floats do not even matter: a row that breaks it is cut. The plan
+so that the integers obey |m|^2 <= 2^40 (`sums.coding`), whose floats do not even matter: a row that breaks it is reduced. The plan
 holds each map with its sensitivity before the numbers are known; `at(frame, ...)` gives the map of one round.
 
 Records in the coordinates of a frame: v = T'z and r = t - z'theta of each record, by one exact product of integers.
 
-The coordinates of a record are one linear map of its codes. Rounded to integers that keep every sum below 2^53 it is one exact matrix
-product, so that no number depends on the batch, on the order or on the machine; all further float steps are elementwise.
+The coordinates of a record are one linear map of its codes. It is rounded to integers that keep every sum below 2^53, and is then one
+exact matrix product. So no number depends on the batch, on the order or on the machine. All further float steps are elementwise.
 
-Rounding the map moves no bound: what is coded from v and r is cut to its bound whatever they are, and the map is the same for all records.
-It moves v by at most 2^-28 of the largest |v_j| that the public box allows, far below a step of what is coded.
+Rounding the map moves no bound: what is coded from v and r is limited to its bound whatever they are, and the map is the same for all
+records. It moves v by at most 2^-28 of the largest |v_j| that the public box allows, far below a step of what is coded.
 
 Shrunken solutions of noisy normal equations, and the amount of shrinkage chosen from the noisy numbers themselves.
 
-A and b are noisy second moments whose noise has a known law: Sym(SA) on A (variance SA^2 on the diagonal, SA^2/2 off it), N(0, Sb^2 I) on
-b. The solution with prior delta ~ N(0, tau^2 I) weighs each eigendirection by its signal against its noise (a Wiener filter). tau^2 is
-chosen by splitting the noise (fission): A1 = A + f E and A2 = A - E/f with fresh noise E of the same law are independent, so that a
-solution from the first may be scored on the second. All of it is post-processing. Sources: Wiener 1949; Leiner, Duan, Wasserman, Ramdas
-2023 (data fission).
+A and b are noisy second moments whose noise has a known law: Sym(SA) on A (variance SA^2 on the diagonal, SA^2/2 off it), N(0, Sb^2 I)
+on b. The solution with prior delta ~ N(0, tau^2 I) weighs each eigendirection by its signal against its noise (a Wiener filter). The
+variance tau^2 is chosen by splitting the noise (fission). A1 = A + f E and A2 = A - E/f with fresh noise E of the same law are
+independent. So a solution from the first may be scored on the second. All of it is post-processing. Sources: Wiener 1949; Leiner, Duan,
+Wasserman, Ramdas 2023 (data fission).
 
 One round of noisy residual moments: its numbers in its own units, and its plain and its shrunken solution.
 """
@@ -281,7 +281,7 @@ class Locating(Beginning):
 class InCoordinates(CodedRows):
     """What maps in coordinates share: a design, and the frame of one release; without one the public box, T = I, theta = 0.
 
-    The frame and all limits are left out of the digest: the bounds hold for any, and the plan does not know them yet.
+    The frame and all limits are not in the digest: the bounds hold for any, and the plan does not know them yet.
     """
 
     design: ModelMatrix
@@ -323,7 +323,7 @@ class LocatedRows(InCoordinates, ABC):
 
     @property
     def begins(self) -> Locating | None:
-        """None for a map that is called in a way of its own."""
+        """None for a map that is called in its own way."""
         return self._locating if type(self).__call__ is LocatedRows.__call__ else None
 
     @abstractmethod
@@ -432,7 +432,7 @@ _LARGEST = 4.0
 
 @dataclass(frozen=True, eq=False)
 class NoisySystem:
-    """A (p, p), b (p,), their noise sds, the residual variance s2, and whether axis 0 is fitted without shrinkage."""
+    """A (p, p), b (p,), the SDs of their noise, the residual variance s2, and whether axis 0 is fitted without shrinkage."""
 
     gram: Array
     cross: Array
@@ -519,7 +519,7 @@ def choose_prior(system: NoisySystem, generator: np.random.Generator, priors: tu
 
 
 def symmetric_noise(p: int, sd: float, generator: np.random.Generator) -> Array:
-    """Sym(sd): symmetric Gaussian, variance sd^2 on the diagonal and sd^2/2 on each off-diagonal pair, shape (p, p)."""
+    """Sym(SD): symmetric Gaussian, variance `sd`^2 on the diagonal and `sd`^2/2 on each off-diagonal pair, shape (p, p)."""
     half = generator.normal(0.0, sd / 2, (p, p))
     return np.asarray(half + half.T)
 
@@ -539,7 +539,7 @@ def split_of(relation: str, *, last: bool) -> tuple[Fraction, Fraction, Fraction
 
 @dataclass(frozen=True, eq=False)
 class NoisySums:
-    """A (p, p), b (p,), q and their noise sds: `sd_gram` on A's diagonal (1/sqrt(2) of it off the diagonal), sd_cross, sd_square."""
+    """A (p, p), b (p,), q and the SDs of their noise: `sd_gram` on A's diagonal (1/sqrt(2) of it off the diagonal), sd_cross, sd_square."""
 
     gram: Array
     cross: Array
@@ -597,7 +597,7 @@ class Round(NoisySums):
         return self.sd_gram * sqrt(2 * len(self.cross))
 
     def residual_variance(self, delta: Array) -> float:
-        """An upper guess of the residual variance at delta, in units of rho^2: the residual sum of squares plus one noise sd."""
+        """An upper guess of the residual variance at delta, in units of rho^2: the residual sum of squares plus one SD of its noise."""
         rss = self.square - 2 * float(delta @ self.cross) + float(delta @ self.gram @ delta)
         size = float(delta @ delta)
         noise = sqrt(self.sd_square**2 + 4 * self.sd_cross**2 * size + self.sd_gram**2 * size**2)

@@ -1,15 +1,15 @@
-"""The line within persons: least squares of deviations from each person's own means, which is the line with a fixed effect of each.
+"""Fixed-effects regression: least squares of deviations from each person's own means, which gives each person a fixed effect.
 
-Estimates argmin E sum over a person's rows of (y - ybar - (x - xbar)'theta)^2, each row with the weight of its person's rows: what differs
-between persons and stays the same within them, seen or not, moves no slope. y and x are clipped to their public bounds before means are
-taken. Persons with one complete row say nothing about it, and columns that never change within a person have no slope.
+Estimates argmin E sum over a person's rows of (y - ybar - (x - xbar)'theta)^2, each row with the weight of its person's rows. What
+differs between persons and stays the same within them, seen or not, moves no slope. y and x are clipped to their public bounds before
+means are taken. Persons with one complete row say nothing about it, and columns that never change within a person have no slope.
 
-Guarantee: mu-GDP, add-remove or substitute: the rounds of the least-squares line (`least_squares/draw`) over rows of deviations, of which
-a person
-has as many as rows count (`methods.regression.within.sums`). No person's own mean or effect is released.
+Guarantee: mu-GDP, add-remove or substitute: the rounds of the least-squares regression (`least_squares/draw`) over rows of deviations.
+A person has as many of them as rows count (`methods.regression.within.sums`). No person's own mean or effect is released.
 
-Interval: Student t with a sandwich covariance whose terms are persons: rows of one may hang together in any way; sampling, privacy noise,
-unequal variances. Source: Wooldridge 2010, 10.5.4; Arellano 1987; what is drawn, as for the least-squares line.
+Interval: Student t with a sandwich covariance whose terms are persons: rows of one person may depend on each other in any way;
+sampling, privacy noise, unequal variances. Source: Wooldridge 2010, 10.5.4; Arellano 1987; what is drawn, as for the least-squares
+regression.
 """
 
 from __future__ import annotations
@@ -40,26 +40,67 @@ from confide.schema import ModelMatrix, Schema, Unit
 
 _LIMITS = ("auto", "none")
 _NO_LEVEL = (
-    "the line within {0} has slopes and no level: what each {0} starts from is not released; differences of two rows of one {0} are "
+    "the regression within {0} has slopes and no intercept, because effects are not released. Differences of two rows of one {0} are "
     "differences of their terms times the slopes (`params`, `t_test`)"
 )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WithinEstimates(SharedEstimates):
-    """Slopes of the line within persons; `nobs` is the noisy count of their rows, `rsquared` the share within persons.
+    """Slopes of a fixed-effects regression.
 
-    There is no intercept, and no prediction: `predict` and `get_prediction` raise `NoResult`.
+    There is no intercept, and no prediction: `predict` and `get_prediction`
+    raise `NoResult`. `nobs` counts the rows of the persons, and `rsquared` is
+    the share of the variance within persons.
+
+    Parameters
+    ----------
+    person : str, default "person"
+        The id column within which deviations are taken.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import confide as cf
+    >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)}, unit=cf.Unit("person_id"))
+    >>> frame = pd.DataFrame({"person_id": ["a", "a", "b", "b"], "x": [0, 1, 0, 1], "y": [0, 1, 1, 2]})
+    >>> fit = cf.within_regression("y ~ x", cf.read(frame, schema), privacy=cf.GDP(1.0), ledger=None)
+    >>> fit.person, isinstance(fit, cf.regression.WithinEstimates)
+    ('person_id', True)
     """
 
     person: str = "person"
 
     def predict(self, frame: Any) -> NoReturn:
-        """Raises `NoResult`: the line has no level."""
+        """Raise `NoResult`, because fixed effects are not released.
+
+        Parameters
+        ----------
+        frame : DataFrame or mapping
+            Public rows.
+
+        Raises
+        ------
+        NoResult
+            Always.
+        """
         raise NoResult(_NO_LEVEL.format(self.person))
 
     def get_prediction(self, frame: Any, alpha: float = 0.05) -> NoReturn:
-        """Raises `NoResult`: the line has no level."""
+        """Raise `NoResult`, because fixed effects are not released.
+
+        Parameters
+        ----------
+        frame : DataFrame or mapping
+            Public rows.
+        alpha : float, default 0.05
+            One minus the level.
+
+        Raises
+        ------
+        NoResult
+            Always.
+        """
         raise NoResult(_NO_LEVEL.format(self.person))
 
 
@@ -88,10 +129,10 @@ class _Reading(LeastSquaresReading):
         name, sd = self.design.terms[j].name, self.box.half[j] * float(self._public("feature_sd")[j])
         limits = not self.unlimited and j in self.far
         person = self.outer.schema.protects
-        why = "no private count can see the few that might" if limits else "noise grows with them"
+        why = "no DP count can see the few that might" if limits else "noise grows with them"
         said = (
-            f"the bounds of {name} let rows lie {plain(self.reach[j])} standard deviations from the mean of their {person}, and {why}; "
-            f"bounds of {name} some {plain(NEAR * sd)} apart would do (values beyond count at the bound)"
+            f"the bounds of {name} let rows lie {plain(self.reach[j])} SDs from the mean of their {person}. Here {why}; "
+            f"bounds of {name} some {plain(NEAR * sd)} apart suffice (values beyond count at the bound)"
         )
         return f"{said}, or ask limit='none'" if limits and not hidden else said
 
@@ -136,7 +177,7 @@ class _Reading(LeastSquaresReading):
 
 @dataclass(frozen=True)
 class WithinPath:
-    """The way to the line within the units of a schema. design: of the formula; its intercept is taken by the fixed effects."""
+    """The way to the regression within the units of a schema. design: of the formula; its intercept is taken by the fixed effects."""
 
     schema: Schema
     design: ModelMatrix
@@ -146,13 +187,13 @@ class WithinPath:
         unit = self.schema.unit
         if not isinstance(unit, Unit):
             raise PlanError(
-                f"a line within persons needs the id column that tells them apart, and the schema says that one {unit} is; write "
+                f"a fixed-effects regression needs the id column of the persons, and the schema says that one {unit} is protected; write "
                 'cf.Schema(..., unit=cf.Unit("person_id"))'
             )
         if unit.per is not None:
             raise PlanError(
-                f"a line within each {unit.column} is not for one that counts once in several levels of {unit.per}; write unit=cf.Unit("
-                f"{unit.column!r}), where all rows count by weight"
+                f"a fixed-effects regression within each {unit.column} is not for one that counts once in several levels of "
+                f"{unit.per}; write unit=cf.Unit({unit.column!r}), where all rows count by weight"
             )
         if unit.rule == "keep" and unit.rows < 2:
             raise PlanError(
@@ -161,8 +202,8 @@ class WithinPath:
             )
         if not self.design.terms:
             raise PlanError(
-                f"{self.design.formula!r} has no term, and a line within persons no intercept; name a column that changes within a "
-                f"{unit.column}"
+                f"{self.design.formula!r} has no term, and a fixed-effects regression has no intercept; name a column "
+                f"that changes within a {unit.column}"
             )
         if not self.design.intercept:
             raise PlanError(
@@ -197,8 +238,8 @@ class WithinPath:
         facts["target"] = _title(self.design, self.person)
         facts["intervals_for"] = (
             f"slopes of the population's least-squares line of {self.design.response.name}, clipped to its declared bounds, within each "
-            f"{self.person}: on deviations from its own means; sampling of {self.person} and privacy noise, unequal residual variances and "
-            f"curved means allowed, {independent_words(self.schema)}"
+            f"{self.person} (deviations from its means); sampling of {self.person} and privacy noise. Unequal residual variances and "
+            f"nonlinear means are allowed, {independent_words(self.schema)}"
         )
         return facts
 
@@ -209,16 +250,16 @@ class WithinPath:
         return self._inside.draw(inside, replace(plan, statistics=own), meter)
 
     def table(self, release: Release, options: ResultOptions) -> SharedEstimates:
-        """The table of slopes. A smaller model has point estimates alone."""
+        """The table of slopes. A smaller model has point estimates without intervals."""
         inner = self.deviations.inner
         keep = kept(self.design, options)
         if not keep:
-            raise PlanError("subset names no slope, and the line within persons has no intercept; name a term")
+            raise PlanError("subset names no slope, and a fixed-effects regression has no intercept; name a term")
         return _Reading(release, options, inner, keep, self.design).table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """`PlanError`: practice records have no ids, and so nobody to be within."""
-        raise PlanError("practice records have no ids, so that there is nobody within whom a line could be fitted")
+        """`PlanError`: simulated records have no ids, and so no persons to be within."""
+        raise PlanError("simulated records have no ids, so there are no persons within whom slopes could be fitted")
 
     def worst_pairs(self) -> Iterable[tuple[Mapping[str, Any], ...]]:
         """None: what moves most is a person with several rows, which the audit puts together itself."""
@@ -227,12 +268,41 @@ class WithinPath:
 
 @dataclass(frozen=True)
 class Within(LineMethod):
-    """Linear regression with a fixed effect of each person: the least-squares line within persons.
+    """Linear regression with a fixed effect of each person.
 
-    formula: "y ~ a + b", terms that change within a person (others are not answered); fixed effects of periods are a column of the formula,
-    as in "y ~ a + year" with a categorical year. limit: as for `LeastSquares`; term_bounds: public bounds of derived terms that have none.
-    The schema enforces the person: `cf.Unit("person_id")`, where all rows count by weight, or `cf.Unit("person_id", rows=5, rule="keep")`.
+    The estimand is the least-squares slopes in the population, of deviations
+    from each person's own means. Columns are clipped to their bounds first.
 
+    Parameters
+    ----------
+    formula : str
+        R-style formula of terms that change within a person; others are not
+        answered. Fixed effects of periods are a categorical column of the
+        formula, as in ``"y ~ a + year"``.
+
+    See Also
+    --------
+    confide.regression.WithinEstimates : The result.
+    confide.linear_regression : Without fixed effects.
+
+    Notes
+    -----
+    The schema names the person: ``cf.Unit("person_id")``, where all rows count
+    by weight, or ``cf.Unit("person_id", rows=5, rule="keep")``.
+
+    Guarantee: mu-GDP under add-remove or substitution, that of the
+    least-squares rounds, over rows of deviations. No person's mean or effect
+    is released.
+
+    References
+    ----------
+    Wooldridge (2010), Econometric analysis of cross section and panel data,
+    10.5.
+    Arellano (1987), Computing robust standard errors for within-groups
+    estimators, Oxford Bulletin of Economics and Statistics 49.
+
+    Examples
+    --------
     >>> import confide as cf
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)}, unit=cf.Unit("person_id"))
     >>> plan = Within("y ~ x").plan(schema, cf.GDP(1.0))

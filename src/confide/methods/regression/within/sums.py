@@ -1,15 +1,16 @@
-"""Rows of a unit as deviations from the unit's own means: what a line with fixed effects is fitted to.
+"""Rows of a unit as deviations from the unit's own means: what a regression with fixed effects is fitted to.
 
-A unit's rows that the design can use, m of them, become m rows of deviations: of each term t of the design (and of the response) the row
-has t - tbar, tbar the mean of the unit's own codes, exact in integers, on a grid of 2^20 steps between -(high - low) and high - low. A
-unit with one such row has nothing to say, and gives none. The means of a unit follow from its own rows alone, and never leave.
+A unit's rows that the design can use, m of them, become m rows of deviations. Of each term t of the design (and of the response) the
+row has t - tbar, tbar the mean of the unit's own codes. It is exact in integers, on a grid of 2^20 steps between -(high - low) and high
+- low. A unit with one row of this kind has nothing to say, and gives none. The means of a unit follow from its own rows alone, and
+never leave.
 
-Guarantee: deviations are again at most as many rows as the unit had, each within public bounds (`Deviations.inner`), and they hang on the
-unit's own rows alone. So a sum over them moves by no more, when a unit comes, goes or is replaced, than a sum over that many rows of the
-inner schema may: k times the bound of one under "keep", and k by weight (`core.units.privacy_unit`, m the rows of deviations). Nothing
-is taken
-from sum (t - tbar)^2 <= sum t^2, so that no bound hangs on rounding. Maps of units move as they state, once for each unit.
-Source: derived here; the estimator is the within (fixed effects) estimator, e.g. Wooldridge 2010, 10.5, with its unit-clustered covariance.
+Guarantee: deviations are again at most as many rows as the unit had, each within public bounds (`Deviations.inner`), and they depend on
+the unit's own rows alone. So a sum over them moves by no more, when a unit comes, goes or is replaced, than a sum over that many rows
+of the inner schema may. That is k times the bound of one under "keep", and k by weight (`core.units.privacy_unit`, m the rows of
+deviations). Nothing is taken from sum (t - tbar)^2 <= sum t^2, so that no bound depends on rounding. Maps of units move as they state,
+once for each unit. Source: derived here; the estimator is the within (fixed effects) estimator, e.g. Wooldridge 2010, 10.5, with its
+unit-clustered covariance.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class Deviations:
 
 @dataclass(frozen=True)
 class _MapOfDeviations(MapOver):
-    """A map of deviations, with the rows of codes that they are made of; of one row by itself there is none, and it gives 0."""
+    """A map of deviations, with the rows of codes that they are made of; of a single row there is none, and it gives 0."""
 
     map: RecordMap
     deviations: Deviations
@@ -123,7 +124,7 @@ class _MapOfDeviations(MapOver):
 
 @dataclass(frozen=True)
 class OfDeviations(StatisticOver):
-    """A statistic of the rows of deviations. by_rows: each of a unit's rows moves it by itself, so that k of them count k times."""
+    """A statistic of the rows of deviations. by_rows: each of a unit's rows moves it separately, so that k of them count k times."""
 
     statistic: Statistic
     deviations: Deviations

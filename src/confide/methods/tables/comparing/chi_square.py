@@ -5,16 +5,16 @@ Independence: with N the records and p, q the shares of rows and columns, D_ij =
     C = N S_p (x) S_q + J V J',      S_p = diag p - p p',      J = (I - p 1') (x) (I - q 1'),
 
 V the noise covariance of the cells; T = D' C^-1 D without the last row and column is chi-square with (I - 1)(J - 1) degrees of freedom.
-Strata add up. Levels and strata that the noise does not tell from empty are left out.
-Where a cell is expected below 5, or a margin below ten sds of its noise, the null distribution is 1,999 tables simulated
-at the released margins with noise of their own. Source: C as Kifer, Rogers 2017; the simulated null here.
+Strata add up. Levels and strata with DP counts not distinguishable from zero are excluded. If an expected count is below 5, or a margin
+below ten SDs of its noise, the null distribution is 1,999 tables simulated at the released margins, with noise. Source: C as Kifer,
+Rogers 2017; the simulated null here.
 
-Which tests a released table answers: as calls of its own, and under their names in scipy.stats with the table's own columns.
+Which tests a released table answers: as its calls, and under their names in scipy.stats with the table's columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import nan, sqrt
@@ -32,6 +32,7 @@ from confide.methods.tables.intervals import cell_name
 from confide.methods.tables.reading import CellNumbers
 from confide.noise import keyed_generator
 from confide.results.hypothesis_tests import LOST, HypothesisTests, left_out, too_few, without
+from confide.results.pages.content import Column
 from confide.sums.cells.cell_sums import Axes
 
 if TYPE_CHECKING:
@@ -197,14 +198,62 @@ def independence(table: CellTable, first: str | None, second: str | None, given:
         for name in _named(table, (axis,), told)
     ]
     title = f"independence{without(lost)}"
+    every = table.layout.crossing.attributes
+    one, other = (every[axis] for axis in pair)
+    heading = f"Chi-square test of independence: {one.name} and {other.name}"
+    heading += f" within {', '.join(every[axis].name for axis in strata)}" if strata else ""
     if not within.any() or min(rows_told.sum(), columns_told.sum()) < 2:
-        return _result(table, title, nan, nan, nan, "none", weak=too_few(lost))
+        return _result(table, title, nan, nan, nan, "none", weak=too_few(lost), heading=heading)
     kept = np.outer(rows_told, columns_told).ravel()
     ordered, noise = ordered[within][:, rows_told][:, :, columns_told], noise[np.ix_(kept, kept)]
     generator = keyed_generator(table.drawn_sha256, f"independence {pair} {strata}")
     found = table_test(ordered, noise, generator)
     null = f"simulated, {_RUNS:,} tables at the released margins" if found.simulated else "chi-square"
-    return _result(table, title, found.statistic, found.df, found.pvalue, null, lost=lost)
+    within_names = [cell_name(table.layout, strata, int(cell)) if strata else "" for cell in np.flatnonzero(within)]
+    labels = [label for label, told in zip(other.labels, columns_told, strict=True) if told]
+    shown = [label for label, told in zip(one.labels, rows_told, strict=True) if told]
+    levels: dict[str, Sequence[Any]] = {other.name: labels * len(within_names)}
+    if strata:
+        levels = {"within": [name for name in within_names for _ in labels], **levels}
+    counts = np.concatenate([own.T for own in ordered])
+    return _result(
+        table,
+        title,
+        found.statistic,
+        found.df,
+        found.pvalue,
+        null,
+        lost=lost,
+        heading=heading,
+        compared=_crossed(levels, shown, counts),
+    )
+
+
+def _crossed(
+    levels: Mapping[str, Sequence[Any]], columns: Sequence[str], counts: Array
+) -> Callable[[float], Sequence[Column]]:
+    """The printed rows of a test of counts (rows, columns): n, each column, and its percentage; of two columns the last one's."""
+    size = counts.sum(axis=1)
+    share = counts / np.maximum(size, 1.0)[:, None]
+    told = range(len(columns))[-1:] if len(columns) == 2 else range(len(columns))
+    made = (
+        *(Column(name, list(values), "text") for name, values in levels.items()),
+        Column("n", size, "number", whole=True),
+        *(Column(str(name), counts[:, k], "number", whole=True) for k, name in enumerate(columns)),
+        *(Column(f"% {columns[k]}", share[:, k], "share") for k in told),
+    )
+    return lambda alpha: made
+
+
+def _listed(own: Any, counts: Array, expected: Array | None = None) -> Callable[[float], Sequence[Column]]:
+    """The printed rows of a test of one column: n of each level, its percentage, and the expected one."""
+    made = (
+        Column(own.name, list(own.labels), "text"),
+        Column("n", counts, "number", whole=True),
+        Column("%", counts / max(float(counts.sum()), 1.0), "share"),
+        *(() if expected is None else (Column("expected %", expected, "share"),)),
+    )
+    return lambda alpha: made
 
 
 def _told(table: CellTable, axis: int) -> NDArray[np.bool_]:
@@ -290,8 +339,9 @@ def fit(table: CellTable, attribute: str, expected: Any) -> HypothesisTests:
         )
     p = p / p.sum()
     counts, noise = table.counts(axes), noise_matrix(table.margins, axes)
+    heading, compared = f"Chi-square test of fit: {own.name}", _listed(own, counts, p)
     if counts.sum() < LOST * sqrt(float(noise.sum())):
-        return _result(table, "fit", nan, own.size - 1, nan, "none", weak=TOO_FEW)
+        return _result(table, "fit", nan, own.size - 1, nan, "none", weak=TOO_FEW, heading=heading)
     turned = (np.eye(own.size) - p[:, None])[:-1]
 
     def statistics(tables: Array) -> Array:
@@ -302,12 +352,14 @@ def fit(table: CellTable, attribute: str, expected: Any) -> HypothesisTests:
 
     total, size = float(statistics(counts[None])[0]), max(float(counts.sum()), 1.0)
     if (size * p).min() >= _FEW:
-        return _result(table, "fit", total, own.size - 1, float(stats.chi2.sf(total, own.size - 1)), "chi-square")
+        pvalue = float(stats.chi2.sf(total, own.size - 1))
+        return _result(table, "fit", total, own.size - 1, pvalue, "chi-square", heading=heading, compared=compared)
     generator = keyed_generator(table.drawn_sha256, f"fit {axes} {p.tolist()}")
     drawn = generator.multinomial(max(round(size), 1), p, size=_RUNS)
     simulated = statistics(drawn + generator.standard_normal((_RUNS, own.size)) @ _root(noise).T)
     pvalue = (1 + float((simulated >= total).sum())) / (_RUNS + 1)
-    return _result(table, "fit", total, own.size - 1, pvalue, f"simulated, {_RUNS:,} tables")
+    null = f"simulated, {_RUNS:,} tables"
+    return _result(table, "fit", total, own.size - 1, pvalue, null, heading=heading, compared=compared)
 
 
 def trend(
@@ -336,8 +388,9 @@ def trend(
     missing += [f"{own.name}={own.labels[chosen]}"] if not cases else []
     missing += [f"{own.name} other than {own.labels[chosen]}"] if not others else []
     title = f"trend{without(lost)}"
+    heading = f"Trend test (Cochran-Armitage): {own.name} = {own.labels[chosen]} by {doses.name}"
     if missing or not told.any():
-        return _result(table, title, nan, nan, nan, "none", weak=too_few(missing))
+        return _result(table, title, nan, nan, nan, "none", weak=too_few(missing), heading=heading)
     # levels of the dose that are left out have no weight
     counts = counts * told
     by_dose, size = counts.sum(axis=0), max(float(counts.sum()), 1.0)
@@ -348,7 +401,15 @@ def trend(
     flat = (weights if axes[0] == case else weights.T).ravel()
     variance = p * (1 - p) * float(np.maximum(by_dose, 0.0) @ centred**2) + float(flat @ noise @ flat)
     z = float((weights * counts).sum()) / sqrt(variance)
-    return _result(table, title, z, nan, float(2 * special.ndtr(-abs(z))), "normal", statistic="z", lost=lost)
+    rest = counts.sum(axis=0) - counts[chosen]
+    compared = _crossed(
+        {doses.name: [label for label, seen in zip(doses.labels, told, strict=True) if seen]},
+        ["other levels" if own.size > 2 else own.labels[1 - chosen], own.labels[chosen]],
+        np.stack([rest, counts[chosen]], axis=1)[told],
+    )
+    pvalue = float(2 * special.ndtr(-abs(z)))
+    own_words: dict[str, Any] = {"statistic": "z", "lost": lost, "heading": heading, "compared": compared}
+    return _result(table, title, z, nan, pvalue, "normal", **own_words)
 
 
 def _either(table: CellTable, axis: int, level: int) -> tuple[bool, bool]:
@@ -373,6 +434,7 @@ def proportion(table: CellTable, attribute: str, level: str | None, value: float
     if level is not None and level not in own.labels:
         raise PlanError(f"{attribute!r} has no level {level!r}; it has: {', '.join(own.labels)}")
     chosen = own.labels.index(level) if level is not None else own.size - 1
+    heading = f"Test of a share: {own.name} = {own.labels[chosen]}, null value {value:g}"
     y, size = float(table.counts(axes)[chosen]), table.size
     v = table.count_variance(axes)
     if table.margins.total is not None:
@@ -383,7 +445,7 @@ def proportion(table: CellTable, attribute: str, level: str | None, value: float
         tails, null, statistic = (1.0 - above, above), "exact: binomial and noise", y
     else:
         if size < LOST * sqrt(table.count_variance(())):
-            return _result(table, "proportion", nan, nan, nan, "none", weak=TOO_FEW)
+            return _result(table, "proportion", nan, nan, nan, "none", weak=TOO_FEW, heading=heading)
         base = table.count_variance(())
         noise = v - 2 * value * base / own.size + value**2 * base
         z = (y - value * size) / sqrt(max(size, 0.0) * value * (1 - value) + noise)
@@ -397,6 +459,8 @@ def proportion(table: CellTable, attribute: str, level: str | None, value: float
         pvalue,
         null,
         statistic="z" if null == "normal" else "Y",
+        heading=heading,
+        compared=_listed(own, table.counts(axes)),
     )
 
 
@@ -428,8 +492,8 @@ def tested(
     lost: Sequence[str] = (),
     **others: Any,
 ) -> HypothesisTests:
-    """A test on a table, which says of itself what the table does. weak: why there are too few records, "" where there are not; skewed: too
-    few for the skewness of a mean; lost: the groups that it leaves out."""
+    """A test on a table, with the table's guarantee. weak: why the records are too few, "" if they are not; skewed: too few for the
+    skewness of a mean; lost: the excluded groups."""
     made = HypothesisTests(
         method=table.method,
         response=table.layout.words,
@@ -438,7 +502,7 @@ def tested(
         requested=table.requested,
         guarantee=table.guarantee,
         target=f"{', '.join(names)}; in the table {table.layout.words}",
-        intervals_for="the population that the records are a sample of: sampling and privacy noise",
+        intervals_for="the population that the records are a sample of: sampling error and privacy noise",
         release_sha256=table.release_sha256,
         drawn_sha256=table.drawn_sha256,
         simulated=table.simulated,

@@ -1,7 +1,7 @@
-"""Differences, ratios and odds ratios of cells by the MOVER, and rates standardised to public weights.
+"""Differences, ratios and odds ratios of cells by the MOVER, and rates standardized to public weights.
 
-Two cells of one marginal are compared by their own intervals; the correlation of their estimates is that of the noise, which margins that
-add up share, and of sampling, where two shares are of the same records.
+Two cells of one marginal are compared by their intervals. Their estimates are correlated by the noise that consistent margins share, and
+by sampling, if two shares are of the same records.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ _ALPHA = 0.05
 
 
 def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha: float) -> pd.DataFrame:
-    """Columns estimate, low, high, flag (what either cell's numbers are flagged with, and where noise rules the interval of a difference);
-    one row for each comparison. how: "diff", "ratio" or "odds"."""
+    """Columns estimate, ci_low, ci_high and flags, one row for each comparison. how: "diff", "ratio" or "odds".
+
+    Flags are those of either cell, and of dominating noise in the interval of a difference.
+    """
     pairs = _pairs(table, first, second)
     check_one_level(table.layout, table.inference, pairs)
     z = table.quantile(alpha)
@@ -65,7 +67,7 @@ def compared(table: Cells, how: str, first: Any, second: Any, column: int, alpha
 
 
 def differences_alone(table: Cells, first: Any, second: Any, column: int) -> list[float]:
-    """How wide the 95 % intervals of `compared`'s differences would be by sampling alone."""
+    """How wide the 95% intervals of `compared`'s differences would be by sampling alone."""
     z = table.quantile(_ALPHA)
     return [_alone(table, axes, column, one, other, z) for axes, one, other in _pairs(table, first, second)]
 
@@ -135,8 +137,8 @@ def _check_positive(table: Cells, column: int) -> None:
 def standardised(table: Any, weights: Mapping[str, float], over: str, column: int, alpha: float) -> pd.DataFrame:
     """sum_k w_k of the cells' shares or means over the levels of an attribute, for each combination of the others.
 
-    Delta method; a stratum below three noise sds has the largest variance there is. Columns estimate, std_err, low, high, status:
-    "imprecise" where a stratum has fewer records than ten noise sds.
+    Delta method; a stratum with n below three SDs of its noise has the largest possible variance. Columns estimate, std_err, ci_low,
+    ci_high and status: "imprecise" if a stratum has n below ten SDs of its noise.
     """
     (axis,) = table.layout.axes(over)
     own = table.layout.crossing.attributes[axis]

@@ -1,21 +1,20 @@
 """t, paired and F tests on released means, with p-values that agree with the intervals.
 
-Two groups (t) and more (F): Wald's quadratic form of the contrasts of k means, with the noise that least squares makes them share and the
-s^2 of the intervals (with half its noise sd). Null distribution: 1,999 draws at the pooled mean with each group's own variance: xbar
-normal, s^2 chi-square, Q = N (1 - s^2 - xbar^2), each with noise of its own, read as the release is; for two groups the variance has half
-its noise sd here as well, because a noisy one is too small as often as too large. Groups may have unequal variances; F is of those whose
-number of records is told from nothing (`results/hypothesis_tests`). The interval of a difference has the quantile of the same draws in
-place of the
-normal one, so that p < .05 says what the 95 % interval says. It is shorter than that of `diff`, each end of which allows for the skewness
-of either mean by what noise leaves possible.
+Two groups (t) and more (F): Wald's quadratic form of the contrasts of k means, with the noise that least squares makes them share. Its
+s^2 is that of the intervals, with half the SD of its noise. The null distribution is 1,999 draws at the pooled mean with each group's
+variance: xbar normal, s^2 chi-square, Q = N (1 - s^2 - xbar^2), each with separate noise, read as the release is. For two groups the
+variance has half the SD of its noise here as well, because a noisy one is too small as often as too large. Groups may have unequal
+variances; F is of groups with n distinguishable from zero (`results/hypothesis_tests`). The interval of a difference uses the quantile of
+the same draws, so p < 0.05 agrees with the 95% interval. It is shorter than that of `diff`, where each end allows for skewness.
 
-One mean, and paired: the p-value is 1 - the largest level whose interval (`intervals.MeanSums`) leaves the hypothesis out, also where
-skewness makes an interval lopsided, which in one mean nothing evens out. The statistic that is printed is Wald's.
+One mean, and paired: the p-value is 1 - the largest level with an interval (`intervals.MeanSums`) that excludes the hypothesis, also if
+skewness makes an interval asymmetric. The printed statistic is Wald's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import nan
 from typing import Any
 
@@ -30,6 +29,7 @@ from confide.methods.tables.intervals import MeanSums
 from confide.methods.tables.mean_table import MeasuredTable
 from confide.noise import keyed_generator
 from confide.results.hypothesis_tests import LOST, HypothesisTests, too_few, without
+from confide.results.pages.content import Column
 from confide.sums.cells.cell_sums import Axes
 
 _RUNS = 1999
@@ -52,13 +52,14 @@ def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: s
         )
     sums, noise_n, noise_s = table.sums(axes, column), *_noises(table, axes, column)
     title = f"{table.measured[column]} by {own.name}"
+    heading = f"Welch {'t' if names == 't' else 'F'} test: mean {title}"
     told = sums.n >= LOST * np.sqrt(sums.v0)
     lost = [f"{own.name}={label}" for label, seen in zip(own.labels, told, strict=True) if not seen]
     weak = too_few(lost) if told.sum() < 2 else ""
     if names != "t":
         title += without(lost)
         if weak:
-            return tested(table, (title,), [nan], [nan], [nan], "none", weak=weak, statistic="F")
+            return tested(table, (title,), [nan], [nan], [nan], "none", weak=weak, statistic="F", heading=heading)
         sums, noise_n, noise_s = (
             sums.at(lambda part: part[told]),
             *(one[np.ix_(told, told)] for one in (noise_n, noise_s)),
@@ -76,7 +77,17 @@ def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: s
     if names != "t":
         df = int(told.sum()) - 1
         return tested(
-            table, (title,), [observed[0] / df], [df], [pvalue], null, skewed=skewed, statistic="F", lost=lost
+            table,
+            (title,),
+            [observed[0] / df],
+            [df],
+            [pvalue],
+            null,
+            skewed=skewed,
+            statistic="F",
+            lost=lost,
+            heading=heading,
+            compared=_compared(table, axes, column, told),
         )
     half, gap = table._scale(column)[1], float(sums.mean[0] - sums.mean[1])
     alone = 2 * table.quantile(0.05) * half * float(np.sqrt((sums.quiet.sampling_variance / sums.size).sum()))
@@ -102,7 +113,47 @@ def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: s
         estimates=np.array([half * gap]),
         limits=limits,
         alone=np.array([alone]),
+        heading=heading,
+        compared=_compared(table, axes, column, told, (f"{own.labels[0]} - {own.labels[1]}", half * gap, limits)),
     )
+
+
+def _compared(
+    table: MeasuredTable,
+    axes: Axes,
+    column: int,
+    told: NDArray[np.bool_],
+    difference: tuple[str, float, Callable[[float], tuple[Array, Array]]] | None = None,
+) -> Callable[[float], Sequence[Column]]:
+    """The printed rows of a test: n and mean of each group with its interval, of the population; difference: name, value, interval."""
+    own = replace(table, inference="population") if table.inference == "dataset" else table
+    names, labels = (
+        (own.layout.crossing.attributes[axes[0]].name, own.layout.crossing.attributes[axes[0]].labels)
+        if axes
+        else ("column", (own.measured[column],))
+    )
+
+    def columns(alpha: float) -> Sequence[Column]:
+        means, errors = own.points(axes, column)
+        numbers = own.sums(axes, column).n, means, errors, *own.ends(axes, column, own.quantile(alpha))
+        n, mean, error, low, high = ([float(value) for value in part[told]] for part in numbers)
+        head = [label for label, kept in zip(labels, told, strict=True) if kept]
+        rows: list[list[Any]] = [head, n, mean, error, low, high]
+        if difference is not None:
+            name, gap, limits = difference
+            below, above = limits(alpha)
+            for row, value in zip(rows, (name, None, gap, None, float(below[0]), float(above[0])), strict=True):
+                row.append(value)
+        return (
+            Column(names, rows[0], "text"),
+            Column("n", rows[1], "number", whole=True),
+            Column("estimate", rows[2], head="mean"),
+            Column("std_err", rows[3], "std_err", head="std. err."),
+            Column("ci_low", rows[4], "interval"),
+            Column("ci_high", rows[5], "interval"),
+        )
+
+    return columns
 
 
 def one_mean(table: MeasuredTable, value: float, column: int) -> HypothesisTests:
@@ -130,6 +181,8 @@ def one_mean(table: MeasuredTable, value: float, column: int) -> HypothesisTests
         weak=TOO_FEW if lost else "",
         skewed=bool(table.weak((), column).any()),
         statistic="t",
+        heading=f"t test: mean {table.measured[column]}, null value {value:g}",
+        compared=_compared(table, (), column, np.array([True])),
         estimates=table.points((), column)[0],
         limits=_limits(table, ends),
         alone=half * (high - low),

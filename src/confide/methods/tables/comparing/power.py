@@ -1,15 +1,14 @@
-"""Power of a test before anything is spent: the chance to reject at 5 % under an effect, of a public number of records.
+"""Power of a test before anything is spent: the chance to reject at 5% under an effect, of a public number of records.
 
 Everything follows from the plan's noise variances and textbook effect sizes, those of Cohen 1988:
 
-    d  difference of two means over the sd of records (t, paired t)
-    f  sd of the groups' means over the sd of records (F)
+    d  difference of two means over the standard deviation (t, paired t)
+    f  standard deviation of the groups' means over that of records (F)
     w  chi-square per record (independence, fit); r  correlation (pearsonr, and of score and outcome in a trend)
     h  difference of two shares (binomtest)
 
-Groups and cells are taken to be equally large, records to have a third of their bounds' half-width as sd; noise enters as in the tests.
-Rank tests state theirs in their own plans. A power is computed from n, which must be public by the caller's word; nothing of it stands in
-a plan's file.
+Groups and cells are assumed to be equally large, and the standard deviation of records to be a sixth of their range. Noise enters as in
+the tests. Rank tests state their power in their own plans. A power is computed from a public n, and no plan's file contains it.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ from confide.errors import PlanError
 stats = later("scipy.stats")
 
 _LEVEL, _WANTED, _SIZES = 0.05, 0.8, (1_000, 10_000, 100_000)
-_SD = 1 / 3  # of records, in half-widths
+_SD = 1 / 3  # of records, in halves of the range
 #: What an effect is called, the one that is shown when none is given (Cohen's small to medium), and what it is.
 EFFECTS: Mapping[str, tuple[str, float, str]] = {
-    "ttest_ind": ("d", 0.2, "difference of the means in sds"),
-    "ttest_rel": ("d", 0.2, "mean difference in sds"),
-    "f_oneway": ("f", 0.1, "sd of the groups' means in sds"),
+    "ttest_ind": ("d", 0.2, "difference of the means in standard deviations"),
+    "ttest_rel": ("d", 0.2, "mean difference in standard deviations"),
+    "f_oneway": ("f", 0.1, "spread of the groups' means in standard deviations"),
     "chi2_contingency": ("w", 0.1, "root of chi-square per record"),
     "chisquare": ("w", 0.1, "root of chi-square per record"),
     "binomtest": ("h", 0.05, "difference of the share"),
@@ -57,16 +56,16 @@ class Power:
         letter, _, words = EFFECTS[self.name]
         found = []
         for n, power, least in self.rows:
-            most = f"80 % for {letter} = {least:.2g}" if least < inf else "no effect has 80 %"
+            most = f"80% for {letter} = {least:.2g}" if least < inf else "no effect has 80%"
             what = f"{letter} = {self.effect:g} ({words})"
-            found.append(f"power of {self.name} (5 %) at {n:,} records: {power:.0%} for {what}; {most}")
+            found.append(f"power of {self.name} (5%) at {n:,} records: {power:.0%} for {what}; {most}")
         return tuple(found)
 
 
 def power_of(
     name: str, method: Any, schema: Any, privacy: Any, *, n: int | None = None, effect: float | None = None
 ) -> Power:
-    """The power of a test by the method whose release answers it, under a privacy; at n records, or at three sizes when n is left out."""
+    """The power of a test by the method whose release answers it, under a privacy; at n records, or at three sizes without n."""
     letter, usual, words = EFFECTS[name]
     shown = usual if effect is None else effect
     if isinstance(shown, bool) or not isinstance(shown, (int, float)) or not 0 < shown < inf:
@@ -85,7 +84,7 @@ def _power(df: float, away: float, stretch: float = 1.0) -> float:
 
 
 def _least(centre: Centre, n: float) -> float:
-    """The smallest effect with a power of 80 %."""
+    """The smallest effect with a power of 80%."""
     low, high = 0.0, 1e-4
     while _power(*centre(n, high)) < _WANTED:
         low, high = high, 2 * high

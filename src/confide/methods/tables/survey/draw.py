@@ -3,17 +3,16 @@
 How a survey's table is planned and drawn: weights, sums, and the meat of persons or PSUs at the estimates.
 
 Three passes. (1) A noisy histogram of weights, from which the cap W follows (`cap`), or the noisy number of persons. (2) The marginals of
-the table as exact integers, each person with omega = min(w, W)/W (`weighted_cells`): noise is that of equal weights, times W over the mean
-of min(w, W); and what W leaves out, the sum of (w - W)+ (`cells/weighted_cells`), with as much of their mu^2 as makes the shortest
-interval by the
-histogram: one of `SPLITS`, of which exactly one is drawn. (3) At those estimates the scores of persons (`survey_scores`), their Gram matrix
-or that of PSU sums (`clusters/psu_covariance`), for means the squares of cut scores, beside which the whole ones are known, and in how
-many PSUs the
-records of each cell are, at least (`contributing`), on which degrees of freedom rest.
+the table as exact integers, each person with omega = min(w, W)/W (`weighted_cells`). Noise is that of equal weights, times W over the mean
+of min(w, W). Also drawn is what W leaves out, the sum of (w - W)+ (`cells/weighted_cells`). It gets as much of their cost as makes the
+shortest interval by the histogram: one of `SPLITS`, of which exactly one is drawn. (3) At those estimates the Gram matrix of the
+scores of persons (`survey_scores`), or that of PSU sums (`clusters/psu_covariance`). For means the squares of cut scores are drawn, too,
+together with which the whole ones are known. So is the least number of PSUs that the records of each cell are in (`contributing`), on
+which degrees of freedom rest.
 
-Guarantee: mu-GDP, add-remove or substitute: mu^2 is shared out among these, each an exact sum with independent rounded Gaussian noise
-(Dong, Roth, Su 2022); sensitivities stand with each map. Weights, strata and PSUs are taken to follow from the person's own record, which
-plans and results print. Source: Horvitz-Thompson and Hajek estimators, linearised variances after Binder 1983.
+Guarantee: mu-GDP, add-remove or substitution: the cost is shared out among these, each an exact sum with independent rounded Gaussian noise
+(Dong, Roth, Su 2022). Sensitivities are in the docstring of each map. Weights, strata and PSUs are assumed to follow from the person's own
+record, which plans and results print. Source: Horvitz-Thompson and Hajek estimators, linearized variances after Binder 1983.
 """
 
 from __future__ import annotations
@@ -67,9 +66,9 @@ _LEAST, _BORROWED = 1e-3, 10.0
 
 
 def spreads(sums: Sums, theta: Array) -> tuple[Array, float]:
-    """(a person's sd at omega = 1 in each cell, the longest score in sds).
+    """(a person's SD at omega = 1 in each cell, the longest score in SDs).
 
-    Scores that reach into other cells have one sd for all, those of indicators 1, of which none is longer than sqrt(2).
+    Scores that reach into other cells have one SD for all, those of indicators 1, of which none is longer than sqrt(2).
     """
     of = sums.of
     if of.kind in ("shares", "counts"):
@@ -92,7 +91,7 @@ def spreads(sums: Sums, theta: Array) -> tuple[Array, float]:
 
 
 def _of_cells(sums: Sums) -> Array:
-    """The sd of a column in half-widths, in each cell, moved towards that of all where the cell is near its noise."""
+    """The SD of a column in half-ranges, in each cell, moved toward that of all where the cell is near its noise."""
     n, _, variance = _moments(sums)
     _, _, overall = _moments(sums.overall)
     borrowed = _BORROWED * np.sqrt(sums.margins.variance(sums.of.axes)) / (sums.rows.count if sums.rows else sums.one)
@@ -160,7 +159,7 @@ _MOST_CELLS = 256
 # What grows with the population.
 _EXTENSIVE = ("totals", "counts")
 _UNKNOWN = (
-    "how many PSUs were sampled is not public: totals and counts then take that number for random, and their intervals are wide; write "
+    "how many PSUs were sampled is not public. Totals and counts then treat that number as random, and their intervals are wide; write "
     "count=, where it is public, in the design"
 )
 _ONE = float(1 << BITS)
@@ -207,8 +206,8 @@ class SurveyPath:
     def _checked(self) -> SurveyPath:
         if self.design.population is not None and self._extensive and self.method.where is not None:
             raise PlanError(
-                f"population={self.design.population:,} is of all persons, and where= keeps some: N times their mean is no total of "
-                f'theirs; ask by group, as in {type(self.method).__name__}("{"y ~ sex" if self.kind == "totals" else "sex"}") or with '
+                f"population={self.design.population:,} is of all persons, and where= keeps some. N times their mean is not their "
+                f'total; ask by group, as in {type(self.method).__name__}("{"y ~ sex" if self.kind == "totals" else "sex"}") or with '
                 "cut(age, 65), or leave population out of the design, where weights add up to persons"
             )
         for axes in self.layout.shown:
@@ -227,7 +226,7 @@ class SurveyPath:
 
     @property
     def _extensive(self) -> bool:
-        """Whether what is asked for grows with the population."""
+        """Whether the estimand grows with the population."""
         return self.kind in _EXTENSIVE
 
     @cached_property
@@ -348,7 +347,7 @@ class SurveyPath:
         return self.kind == "means"
 
     def statistics(self, relation: str, amount: Fraction) -> dict[str, tuple[Statistic, Fraction]]:
-        """Everything that is drawn, with its share. amount: mu^2."""
+        """Everything that is drawn, with its share. amount: the square of mu."""
         common, splits = self._shared(relation, amount)
         return {name: one for part in (*common, *splits) for name, one in part.items()}
 
@@ -434,7 +433,7 @@ class SurveyPath:
         else:
             alike = f"a declared design effect of {own.deff:g}" if own.deff not in (None, 1) else "independent persons"
         cut = " and the cut of weights" if own.weight is not None else ""
-        return f"{self.kind} of the population, linearised variances; {alike}; privacy noise{cut}"
+        return f"{self.kind} of the population, linearized variances; {alike}; privacy noise{cut}"
 
     # release ----------------------------------------------------------------------------------------------------------
 

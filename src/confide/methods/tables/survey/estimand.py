@@ -142,7 +142,7 @@ class Sums:
 
     @property
     def one_by_one(self) -> Array:
-        """sum omega^2 (y - theta x)^2 of each cell, of no ratios of columns: the variance of Y - theta X with persons drawn one by one."""
+        """sum omega^2 (y - theta x)^2 of each cell, not of ratios of columns: the variance of Y - theta X with independent persons."""
         theta = self.y / np.maximum(self.x, 1e-9) if self.of.base is not None else np.zeros(self._cells)
         count = self._counts(None if self.of.numerator is None else self.of.column)
         square = count

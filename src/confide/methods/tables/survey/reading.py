@@ -25,7 +25,7 @@ from confide.sums.coding import BITS
 
 _CAPPED = Flag(
     "weights_trimmed",
-    "the largest weights count as the limit that the head states, which moves estimates a little; the intervals are wider for it",
+    "weights above the threshold that the head states were set to it, which moves estimates a little; the intervals are wider for it",
 )
 # A cut that leaves out more of the squares than this is not made up for: the interval is flagged by its degrees of freedom anyway.
 _MOST_LOST = 6.0
@@ -136,9 +136,10 @@ class _Reading:
         )
 
     def _unallowed(self, of: Estimand, sums: Sums, robust: Array, error: Array, *, apart: bool) -> Array | None:
-        """The sampling variance without what is allowed for because of noise: where noise hides M, or took PSUs of all strata together, for
-        which their differences count too, it is that of persons who are drawn one by one. None of ratios, of which no sums tell that.
-        apart: whether M is within strata.
+        """The sampling variance without what is allowed for because of noise.
+
+        Where noise hides M, or took PSUs of all strata together, so that their differences count too, it is that of persons who are drawn
+        individually. None of ratios, of which no sums tell that. apart: whether M is within strata.
         """
         if of.kind == "ratios":
             return None
@@ -150,11 +151,12 @@ class _Reading:
     def _most(self, of: Estimand, sums: Sums, every: float, *, centred: bool, around: bool) -> Array:
         """The degrees of freedom that the PSUs of each cell allow, by a lower bound of how many K they are; every: those of all PSUs.
 
-        K - 1, as in a table of the cell alone. Centred within strata of n_h PSUs, k_h of them in the cell with sums alike, a stratum adds
-        k_h to the expectation of M and at most k_h n_h/(n_h - 1) to half its variance, so that K^2/sum k_h n_h/(n_h - 1) are left
-        (Satterthwaite), fewest where the smallest strata are full. around: deviations from what all records have, as of shares, are
-        largest in PSUs of the smaller part: of a cell with more than half of all records in those of the others, of which the one that is
-        in most counts.
+        K - 1, as in a table of the cell alone. Let M be centered within strata of n_h PSUs, k_h of them in the cell with sums alike. A
+        stratum adds k_h to the expectation of M and at most k_h n_h/(n_h - 1) to half its variance. So K^2/sum k_h n_h/(n_h - 1) are left
+        (Satterthwaite), fewest where the smallest strata are full.
+
+        around: deviations from what all records have, as of shares, are largest in PSUs of the smaller part. Of a cell with more than half
+        of all records in those of the others, of which the one that is in most counts.
         """
         cells, design, listed = len(sums.y), self.path.design, self.path.listed
         if design.psu is None:
@@ -182,7 +184,7 @@ class _Reading:
         return None if ruler is None else TruncationBias.of(noisy, np.asarray(ruler, dtype=np.float64))
 
     def _cut_away(self, of: Estimand, sums: Sums) -> tuple[Array, Array]:
-        """What the cut of weights moves each estimate by at most, noise and all, and the sd of that noise: all that is lost may be of one
+        """What the cut of weights moves each estimate by at most, noise and all, and the SD of that noise: all that is lost may be of one
         cell's persons.
         """
         none = np.zeros(len(sums.y))
@@ -196,8 +198,8 @@ class _Reading:
 
     @property
     def _drawn_beyond(self) -> float:
-        """The sd of what the cut leaves out, in units of W, as persons are sampled: of a variance of at most (b - W) times what is lost.
-        0 where it has no release of its own.
+        """The SD of what the cut leaves out, in units of W, as persons are sampled: of a variance of at most (b - W) times the loss.
+        0 where it has no separate release.
         """
         weight = self.layout.weight
         if not isinstance(weight, CappedWeight) or self.path.split(self.release.statistics) == 0:
@@ -206,7 +208,7 @@ class _Reading:
         return sqrt(max(reach, 0.0) * max(self.cap.over, 0.0))
 
     def _known(self, of: Estimand) -> tuple[float, float] | None:
-        """(how many PSUs, or persons without, were sampled, the sd of its noise); None where nobody knows.
+        """(how many PSUs, or persons without, were sampled, the SD of its noise); None where nobody knows.
 
         A part of them will not do: T^2/C is near the whole of M, and C too small by a hundredth can leave nothing of it. Without C the
         number itself counts as random, and M as the variance, which is then no smaller than that of any fixed number.
@@ -231,7 +233,7 @@ class _Reading:
         return float(longest[0]) - sqrt(cells) / 2 - 1
 
     def _independent(self, limits: Array) -> tuple[float, int, float, bool]:
-        """(C, H, the factor of the meat, whether it is centred within strata)."""
+        """(C, H, the factor of the meat, whether it is centered within strata)."""
         design, schema, listed = self.path.design, self.path.schema, self.path.listed
         strata = None if design.strata is None else schema[design.strata]
         levels = len(strata.levels) if isinstance(strata, Categorical) else 1
@@ -259,7 +261,7 @@ class _Reading:
     def _distance(self, of: Estimand, sums: Sums) -> Array:
         """Between an estimate and the mean of those whose weights were cut, at most, by cell; for indicators by their bounds.
 
-        Of means by the sd of the cell, or of the whole table where noise hides whether the cell's is smaller.
+        Of means by the SD of the cell, or of the whole table where noise hides whether the cell's is smaller.
         """
         if of.kind in ("shares", "counts"):
             p = np.clip(sums.y / np.maximum(sums.x, 1e-9), 0.0, 1.0)
@@ -272,7 +274,7 @@ class _Reading:
         return DISTANCE * self._sd(of, sums)
 
     def _sd(self, of: Estimand, sums: Sums) -> Array:
-        """The sd of what is averaged, by cell, but of means."""
+        """The SD of what is averaged, by cell, but of means."""
         if of.kind == "ratios":
             r = np.clip(sums.y / np.maximum(sums.x, 1e-9), -1e300, 1e300)
             scale = max(abs(pooled(sums, 1)[0]), 1e-9)
@@ -300,7 +302,7 @@ class _Reading:
         return WeightedSums(n, s, q, c, d, *noises, n - count, s2, q2, c2, d2)
 
     def _alone(self, column: int) -> float:
-        """The variance of an overall mean or share of as many persons, drawn one by one with equal weights; NaN elsewhere."""
+        """The variance of an overall mean or share of as many persons, drawn individually with equal weights; NaN elsewhere."""
         if self.path.kind != "means":
             return float("nan")
         sums = self.sums(Estimand(self.path.kind, self.layout, (), column))

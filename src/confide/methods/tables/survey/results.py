@@ -1,14 +1,14 @@
 """A survey's table: estimates of the population, with intervals from the meat of persons or PSUs.
 
 Of one estimate theta = k Y/X (or k Y) the variance is k^2/X^2 times the noise of Y - theta X, and M C/(C - 1) in the steps of its scores,
-C the number of PSUs, or of persons; the centred form has the factor within. M has noise of its own: the degrees of freedom are those of
+C the number of PSUs, or of persons; the centered form has the factor within. M has noise, too: the degrees of freedom are those of
 
     2 V^2/(2 V_M^2/f + noise variance of V_M),
 
 f the degrees of freedom that PSUs allow: PSUs less strata, C - H, and at most the PSUs that hold records of the cell, by a lower bound of
-their number, less one (Satterthwaite 1946); a small draw of M leaves few. Below 5, at about 1.6 sds of its noise, M is taken at its upper
-95 % bound, with f. Below f = 2.5 a cell has the flag few_psus, as PSUs do not show how much they differ; one alone has a sum of scores of
-0. With normal errors and a normal noise of M, intervals of 95 % cover .948 or more, whatever V_M, its noise and that of the estimates are
+their number, less one (Satterthwaite 1946); a small draw of M leaves few. Below 5, at about 1.6 SDs of its noise, M is taken at its upper
+95% bound, with f. Below f = 2.5 a cell has the flag few_psus, as PSUs do not show how much they differ; one alone has a sum of scores of
+0. With normal errors and a normal noise of M, intervals of 95% cover 0.948 or more, whatever V_M, its noise and that of the estimates are
 (computed in the tests). Intervals solve (Y - theta X)^2 <= t^2 (variance at theta), and are widened for the worst bias of the cut of
 weights (`cells/weighted_cells.allowed`). Where scores were cut short, for means, M is taken up by the part of the squares that the cut
 left out,
@@ -17,7 +17,7 @@ which the released moments tell.
 Calibration after the release: estimates moved to public totals of the population, at no further cost.
 
 Post-stratification. With public numbers N_g of persons in the cells g of one attribute, sum_g (N_g/N) theta_g of the released means
-of the cells has the covariance of these, p'Vp, p = N_g/N: linearised about the cells' own means, as R's `postStratify` has it.
+of the cells has the covariance of these, p'Vp, p = N_g/N: linearized about the cells' own means, as R's `postStratify` has it.
 A person is in one cell, and PSUs in several: V holds the covariances between cells. The noise of p'Mp is that of M's entries, |p|^4 times
 one entry's.
 """
@@ -95,8 +95,8 @@ def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: fl
     sampling, df = (float(part) for part in own.freedom(sampling, error, np.asarray(noise), np.asarray(most)))
     if own.weak_sum(p):
         raise NoResult(
-            f"a post-stratified mean needs every level of {over!r}, and too few records or PSUs are counted for an interval of their sum, "
-            "or for so skewed a column; ask for a larger budget, or join rare levels with others before the release"
+            f"a post-stratified mean needs every level of {over!r}, and the records or PSUs are too few for an interval of their sum. Use "
+            "a larger budget, or join rare levels with others before the release"
         )
     variance = sampling + noise
     estimate = float(p @ own.theta)
@@ -121,25 +121,25 @@ _FEW, _ONE_SIDED = 5.0, 1.645
 # Fewer persons above noise than this and an interval is not to be relied on.
 _THIN = 10.0
 _HIDDEN = (
-    "in some cells noise hides how large the sampling variance is, and its upper 95 % bound counts: standard errors are larger for it, "
-    "which the noise share has in it; more PSUs, fewer cells or a larger mu narrow them"
+    "in some cells the sampling variance is not above its noise, and its upper 95% bound is used. Standard errors are larger for it, and "
+    "the privacy share includes it. More PSUs, fewer cells or a larger mu narrow them"
 )
 
 
 def no_tests(design: SurveyDesign) -> str:
     """Why a sample of a design has no tests by name, and what answers instead."""
     return (
-        f"the null laws of these tests are of records that are drawn one by one, and these are a sample ({design.words or 'of a design'}); "
-        'ask for a line, cf.linear_regression("income ~ sex", data, ...), whose t and p allow for that, or for the table, '
-        'cf.tables.means("income ~ sex", ...), whose .diff("sex") has differences with intervals'
+        f"these tests assume records that are drawn independently, and these are a sample ({design.words or 'of a design'}); "
+        'write cf.linear_regression("income ~ sex", data, ...), with t and p for the design, or '
+        'cf.tables.means("income ~ sex", ...), with differences and their intervals in .diff("sex")'
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Estimated:
-    """One estimand's numbers by cell. sampling: the covariance of Y - theta X, noise in it and all; error: the sd of its diagonal's noise;
+    """One estimand's numbers by cell. sampling: the covariance of Y - theta X, noise in it and all; error: the SD of its diagonal's noise;
     independent, strata: C and H; most: the degrees of freedom that PSUs, or all persons, allow each cell; part: of the sampling variance
-    that counts; bias: what the cut of weights may move an estimate by, noise and all, unsure: the sd of that noise, in units of Y/X; over:
+    that counts; bias: what the cut of weights may move an estimate by, noise and all, unsure: the SD of that noise, in units of Y/X; over:
     the sum of omega that the cut leaves out; beyond: what the cut of PSU sums does;
     alone: the sampling variance of Y - theta X without what is allowed for because of noise, None where nothing but M tells of it.
     """
@@ -159,7 +159,7 @@ class Estimated:
     alone: Array | None = None
 
     def widened(self, error: Array, bias: Array, unsure: Array, alpha: float) -> Array:
-        """Half-widths of intervals at level 1 - alpha, of these standard errors, with what the cut of weights may do."""
+        """Margins of error of intervals at level 1 - alpha, of these standard errors, with what the cut of weights may do."""
         return allowed(error, bias, unsure, alpha)
 
     @cached_property
@@ -198,7 +198,7 @@ class Estimated:
         return self.freedom(np.maximum(np.diag(self.sampling), 0.0), self.error, self.noise_variance, self.most)
 
     def freedom(self, sampling: Array, error: Array, noise: Array, most: Array) -> tuple[Array, Array]:
-        """(the sampling variance that counts, degrees of freedom). error: the sd of its noise; noise: the estimates' own variance; most:
+        """(the sampling variance that counts, degrees of freedom). error: the SD of its noise; noise: the estimates' own variance; most:
         degrees of freedom without either.
         """
         most = np.maximum(most, 1.0)
@@ -275,7 +275,7 @@ class Estimated:
         return self.factor * low, self.factor * high
 
     def moved(self, p: Array) -> tuple[float, float]:
-        """(bias, sd) of the cut for the sum of p theta over cells: what is lost is lost once, in one cell or shared out among them."""
+        """(bias, SD) of the cut for the sum of p theta over cells: what is lost is lost once, in one cell or shared out among them."""
         by_cell = p * (1.0 + self.over / self.x)
         # less than nothing was seen: all cells are off by the same number, each times its own
         least = -float(np.max(-by_cell * self.bias))
@@ -345,8 +345,20 @@ class SurveyTable(CellTable):
     alone: tuple[float, ...] = ()
     shown_marginals: tuple[Axes, ...] = ()
 
-    own_columns: ClassVar[tuple[str, ...]] = ("variable", *CellTable.own_columns)
+    own_columns: ClassVar[tuple[str, ...]] = ("variable", "n", *CellTable.own_columns)
     noun: ClassVar[str] = "Estimates"
+
+    @property
+    def rows_hold(self) -> str:  # type: ignore[override]
+        return {"means": "mean", "totals": "total", "shares": "share", "counts": "records"}.get(self.verb, "estimate")
+
+    @property
+    def percent(self) -> bool:  # type: ignore[override]
+        return self.verb == "shares"
+
+    @property
+    def whole(self) -> bool:  # type: ignore[override]
+        return self.verb == "counts"
 
     @property
     def title(self) -> str:
@@ -363,6 +375,12 @@ class SurveyTable(CellTable):
     @property
     def marginals(self) -> tuple[Axes, ...]:
         return self.shown_marginals
+
+    def _counts_of_rows(self) -> Mapping[str, Array]:
+        """n of each row of means, where records have no weights, so that the sums are counts."""
+        if self.verb != "means" or self.layout.weight is not None:
+            return {}
+        return {"n": np.concatenate([self.estimated[place].sums.persons for place in self._places])}
 
     def counts(self, axes: Axes) -> Array:
         return super().counts(axes) / self.one
@@ -408,7 +426,7 @@ class SurveyTable(CellTable):
         return pd.Series(np.concatenate(parts), index=list(self.names), dtype="float64")
 
     def design_effect(self, of: str | None = None) -> float:
-        """The sampling variance of the overall estimate over that of as many persons drawn one by one; NaN where it is not known."""
+        """The sampling variance of the overall estimate over that of as many persons drawn independently; NaN if it is not known."""
         column = self.column(of)
         if () not in self.marginals or not self.alone:
             return float("nan")
@@ -425,7 +443,7 @@ class SurveyTable(CellTable):
         return poststratified(self, totals, over, of, alpha)
 
     def test(self, *_: Any, **__: Any) -> Any:
-        """No test: their null laws are of records that are drawn one by one. Raises `PlanError` with what answers instead."""
+        """No test: tests assume records that are drawn independently. Raises `PlanError` with what answers instead."""
         raise PlanError(no_tests(self.design))
 
     def head(self) -> Sequence[tuple[str, str]]:
@@ -433,13 +451,13 @@ class SurveyTable(CellTable):
         sd, unit = sqrt(self.count_variance(())), self.layout.crossing.schema.protects
         told = [("Intervals for", self.inference)]
         if self.layout.weight is None:
-            told += [("n", f"{self.size:,.0f} (noise sd {sd:,.3g})")]
+            told += [("n", f"{self.size:,.0f} (SD of the noise {sd:,.3g})")]
         else:
             told += [
                 ("Persons (noisy)" if unit == "record" else f"Values of {unit} (noisy)", f"{self.persons:,.0f}"),
                 (
                     "Sum of weights",
-                    f"{self.layout.heaviest * self.size:,.0f} (noise sd {self.layout.heaviest * sd:,.3g})",
+                    f"{self.layout.heaviest * self.size:,.0f} (SD of the noise {self.layout.heaviest * sd:,.3g})",
                 ),
                 ("Largest weight", self._cap_words),
             ]
@@ -463,10 +481,10 @@ class SurveyTable(CellTable):
         most = f"{self.layout.heaviest:.4g}"
         if not self.lost:
             return f"{most}, the bound of the schema; nothing assumed"
-        told = f"{most}; larger ones count as that, {self.lost:.2%} of all weight with what may hide in noise"
+        told = f"{most}; larger ones count as that, {self.lost:.2%} of all weight with an allowance for noise"
         if self.verb in ("shares", "counts"):
             return f"{told}; intervals allow for it, whatever cell it is of"
-        return f"{told}; intervals hold where those it belongs to, whatever cell they are of, are at most {DISTANCE:g} sds from its mean"
+        return f"{told}; intervals are valid if the records with larger weights are within {DISTANCE:g} SDs of the mean of their cell"
 
     def notes(self) -> Sequence[tuple[str, str]]:
         own = tuple(super().notes())
@@ -476,12 +494,10 @@ class SurveyTable(CellTable):
             own = (*own, ("Assumed", ASSUMPTION))
         if self.design.psu is not None and self.part:
             cut = [one.beyond for one in self.estimated.values() if one.beyond is not None]
-            told = f"taken to be {self.design.alike}; sums of larger or closer ones are cut"
+            told = f"assumed to be {self.design.alike}; sums of larger or closer ones are clipped"
             if cut:
-                told += f", which is made up for{max(cut, key=lambda one: one.factor).words}"
-            told += (
-                "; a cell has the degrees of freedom of the PSUs that are known to have records of it, by a noisy count"
-            )
+                told += f", which the intervals allow for{max(cut, key=lambda one: one.factor).words}"
+            told += "; a cell has the degrees of freedom of the PSUs with records of it, by a DP count"
             own = (*own, ("PSUs", told))
         return own if self.design.plain else (*own, ("Design", NOT_COVERED))
 

@@ -1,11 +1,12 @@
 """Scores of weighted estimates by cell: what one person adds to the error of each, as integers of a bounded length.
 
 A ratio theta_c = sum omega y 1[c]/sum omega x 1[b(c)] has, to first order, the error of sum omega (y 1[c] - theta_c x 1[b(c)]) over its
-denominator: omega = min(w, W)/W in [0, 1], y a column or 1, x a column or 1, b(c) the cell that the ratio is of: c itself for means and
-ratios, a coarser one for shares, all records for totals of a public number of persons; without a denominator the score of a total is
-omega y 1[c]. A person is the vector of these over the cells c of a marginal, each divided by a public or noisy scale, cut to length 1 and
-coded at `longest` steps less room for rounding: |m|^2 <= longest^2, whatever theta, W and the scales are, so that these may come from
-earlier noisy numbers. A person without a cell, weight or value is zero. Source: Binder 1983 (linearisation); the cut and integers here.
+denominator. Here omega = min(w, W)/W in [0, 1], y a column or 1, x a column or 1, and b(c) the cell that the ratio is of. That is c itself
+for means and ratios, a coarser one for shares, all records for totals of a public number of persons. Without a denominator the score of a
+total is omega y 1[c]. A person is the vector of these over the cells c of a marginal, each divided by a public or noisy scale. It is
+shortened to length 1 and coded at `longest` steps less room for rounding. |m|^2 <= longest^2, whatever theta, W and the scales are, so that
+these may come from earlier noisy numbers. A person without a cell, weight or value is zero. Source: Binder 1983 (linearization); the cut
+and integers here.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ class SurveyScores(LongRows):
 
     @staticmethod
     def _squared(out: Array) -> Array:
-        """|.|^2 of each column, row by row in order: never a product whose last bits hang on the batch."""
+        """|.|^2 of each column, row by row in order: never a product whose last bits depend on the batch."""
         total = np.zeros(out.shape[1])
         for row in out:
             total += row * row

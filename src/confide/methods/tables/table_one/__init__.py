@@ -1,1 +1,1 @@
-"""Table One: all columns of a study, described by group."""
+"""Table 1: all columns of a study, described by group."""

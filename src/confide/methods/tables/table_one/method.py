@@ -1,16 +1,16 @@
-"""Table One: what a study's records are like, by group: means and medians, counts and shares of levels, standardised differences.
+"""Table 1: characteristics of a study's records by group: means, medians, counts and shares of levels, standardized differences.
 
-Guarantee: mu-GDP, add-remove or substitute. A tenth of mu^2 for the numbers of records by group, an equal share of the rest for each row.
-All numeric columns are one release of free moments (`confide.sums.cells.moments`): a record gives (T, S phi(u_1), ...,
-S phi(u_k)) to its group, T^2 the tenth's part, and S to a count of its own where a value is missing, so that no record is left out because
-another column is missing (one numeric column that drops missing values has counts of its own beside the groups'). With weights each of
-these blocks m counts as (omega m, omega (1 - omega) m), omega = w/W in [0, 1], which is no longer
-(`confide.sums.cells.weighted_cells`, where substitute is proved, too). Each categorical column
-is a crossing with the groups, a record in one cell; each median is what `Quantiles` releases of the column by group, with its bins and
-both of its rounds (`confide.methods.quantiles`). Groups are disjoint. Noise is independent, and rounds compose adaptively, so that mu^2
-adds up (Dong, Roth, Su 2022).
+Guarantee: mu-GDP, add-remove or substitution. A tenth of the cost is for the numbers of records by group, an equal share of the rest for
+each row. All numeric columns are one release of free moments (`confide.sums.cells.moments`). A record gives (T, S phi(u_1), ...,
+S phi(u_k)) to its group, T^2 the tenth's part. It gives S to a separate count where a value is missing, so that no record is excluded
+because another column is missing. (One numeric column that drops missing values has separate counts, apart from the groups'.) With weights
+each of these blocks m counts as (omega m, omega (1 - omega) m), omega = w/W in [0, 1]. That does not exceed it in length
+(`confide.sums.cells.weighted_cells`, where substitution is proved, too). Each categorical column is a crossing with the groups, a record in
+one cell. Each median is what `Quantiles` releases of the column by group, with its bins and both of its rounds
+(`confide.methods.quantiles`). Groups are disjoint. Noise is independent, and rounds compose adaptively, so that squares of mu add up
+(Dong, Roth, Su 2022).
 
-Intervals: of means Fieller's with the skewness, of shares Wilson's with noise, of medians whole bins, as in tables. Standardised difference
+Intervals: of means Fieller's with the skewness, of shares Wilson's with noise, of medians whole bins, as in tables. Standardized difference
 d = (m1 - m2)/sqrt((s1^2 + s2^2)/2), with p (1 - p) for levels: the delta method with third and fourth moments (`reading`). No
 p-values: groups of a study differ by design or by chance.
 """
@@ -52,17 +52,51 @@ _EXAMPLE = 'write cf.tables.TableOne("age + bmi + smoker ~ arm")'
 
 @dataclass(frozen=True)
 class TableOne(Method):
-    """Means, medians, shares and standardised differences of several columns, by group and for all records, from one plan.
+    """Release Table 1: means, medians and shares of several columns, by group.
 
-    formula: "age + bmi + smoker + stage ~ arm", numeric columns and categorical ones left, groups right, or "~ 1"; medians: numeric columns
-    that get a row with median and quartiles, too; inference, weights: as for `Counts`, weights in tables without medians.
+    The estimands are means and medians of columns clipped to their bounds, shares
+    of levels, and standardized differences between groups: in the population, or
+    of exactly these records.
 
+    Parameters
+    ----------
+    formula : str
+        Numeric and categorical columns, and the groups, such as
+        ``"age + bmi + smoker + stage ~ arm"``, or ``"~ 1"`` without groups.
+    medians : tuple of str, default ()
+        Numeric columns that get a row with median and quartiles, too. Not with
+        `weights`.
+    inference : {"population", "dataset"}, default "population"
+        What the intervals are about: the population that the records are a sample
+        of, or exactly these records.
+
+    See Also
+    --------
+    Means : Means of one or more columns.
+    Shares : Shares of the levels of columns.
+
+    Notes
+    -----
+    Guarantee: mu-GDP under either relation, from Gaussian noise on exact integer
+    sums. A tenth of the cost is for the numbers of records by group, and the rest
+    is shared equally by the rows. Groups are disjoint, and squares of mu add up.
+    The module docstring has the sensitivities.
+
+    References
+    ----------
+    Dong, Roth and Su (2022), Gaussian differential privacy, JRSS-B 84.
+
+    Examples
+    --------
     >>> import confide as cf
-    >>> schema = cf.Schema({"age": cf.Numeric(0, 100), "smoker": cf.Categorical(["no", "yes"]), "arm": cf.Categorical(["A", "B"])})
+    >>> schema = cf.Schema({"age": cf.Numeric(0, 100),
+    ...                     "smoker": cf.Categorical(["no", "yes"]),
+    ...                     "arm": cf.Categorical(["A", "B"])})
     >>> data = cf.read(schema.sample(2_000, seed=1), schema)
-    >>> release = cf.release(TableOne("age + smoker ~ arm"), data, cf.GDP(1.0), ledger=None)
-    >>> cf.infer(release).to_frame().shape
-    (9, 8)
+    >>> method = cf.tables.TableOne("age + smoker ~ arm")
+    >>> table = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None))
+    >>> len(table.to_frame())
+    9
     """
 
     formula: str
@@ -74,9 +108,9 @@ class TableOne(Method):
     numbers: ClassVar[Mapping[str, str]] = {": mean": "mean", ": median": "quantile", "": "share"}
     example: ClassVar[str] = '"age + smoker ~ arm"'
     menu: ClassVar[MenuEntry | None] = MenuEntry(
-        "What the records are like",
+        "Table 1: characteristics by group",
         "{number} ~ {label}",
-        "Table One: means, shares, medians.",
+        "Means, shares and medians of several columns.",
         command='describe "{}"',
         place=6,
     )
@@ -87,7 +121,7 @@ class TableOne(Method):
 
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str) or not self.formula.strip():
-            raise PlanError(f"Table One takes a formula, got {self.formula!r}; {_EXAMPLE}")
+            raise PlanError(f"Table 1 takes a formula, got {self.formula!r}; {_EXAMPLE}")
         named = (self.medians,) if isinstance(self.medians, str) else tuple(self.medians)
         object.__setattr__(self, "medians", named)
         checked_inference(self.inference, "cf.tables.TableOne(...")
@@ -120,7 +154,7 @@ class TableOne(Method):
         if strange:
             numeric = ", ".join(name for name in names if name not in categorical) or "none"
             raise PlanError(
-                f"medians names {strange[0]!r}, which is no numeric row of this table; those are: {numeric}"
+                f"medians names {strange[0]!r}, which is not a numeric row of this table; those are: {numeric}"
             )
         return TableOneAbout(
             whole,
@@ -159,8 +193,8 @@ class TableOne(Method):
         by = about.groups.title(about.axes)
         weighed = "" if about.weight is None else f", weighted by {self.weights} (at most {about.heaviest:g})"
         return {
-            "target": f"Table One of {', '.join(about.order)}" + ("" if by == "total" else f" by {by}") + weighed,
-            "intervals_for": f"{self.intervals}, or privacy noise alone where these very records are asked about",
+            "target": f"Table 1 of {', '.join(about.order)}" + ("" if by == "total" else f" by {by}") + weighed,
+            "intervals_for": f"{self.intervals}, or privacy noise alone where exactly these records are asked about",
         }
 
     def plan(
@@ -187,7 +221,7 @@ class TableOne(Method):
         return replace(made, forecast=found)
 
     def _expected(self, made: Plan, about: TableOneAbout, size: float) -> dict[str, float]:
-        """Standard errors by row: means with a third of the half-width as sd, half-way to a bound."""
+        """Standard errors by row: means with an SD of a third of the half-range, halfway to a bound."""
         part = 1.0 if self.inference == "population" else 0.0
         # in units of the mean weight the noise is W/mean as large
         unit = 1.0 if about.weight is None else about.weight.middle / about.heaviest
@@ -215,7 +249,7 @@ class TableOne(Method):
     # release ----------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """One pass for everything; then the rounds of each distribution whose bins are laid."""
+        """One pass for everything; then the rounds of each distribution whose bins are fitted."""
         laid = [own for own in self.about(plan.declared).medians if own.first is not None]
         rounds = {name for own in laid for name in own.statistics()}
         names = [name for name in plan.statistics if name not in rounds]
@@ -249,7 +283,7 @@ class TableOne(Method):
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        """Means, medians and shares of practice records, by the names of the table."""
+        """Means, medians and shares of test data, by the names of the table."""
         practice = CodedFrame.checked(frame)
         about = self.about(practice.schema)
         place = about.groups.places(practice_codes(about.groups, practice), about.axes)
@@ -281,7 +315,7 @@ class TableOne(Method):
 
 
 def _values(about: TableOneAbout, practice: CodedFrame) -> Iterator[tuple[str, Array, NDArray[np.bool_]]]:
-    """The name of each row, the value of each practice record, and whether it has one."""
+    """The name of each row, the value of each test record, and whether it has one."""
     for name in about.order:
         for measure in (own for own in about.measures if own.name == name):
             values, known = practice_values(measure, practice)

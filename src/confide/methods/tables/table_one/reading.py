@@ -1,8 +1,8 @@
-"""Rows of Table One from a release. All records are the sum of the groups, with the sum of their noise.
+"""Rows of Table 1 from a release. All records are the sum of the groups, with the sum of their noise.
 
-What Table One is about: its groups, its rows, and the exact sums behind each.
+What Table 1 is about: its groups, its rows, and the exact sums behind each.
 
-Rows of Table One: what a numeric column or a level says of all records and of each group, and standardised differences.
+Rows of Table 1: what a numeric column or a level says of all records and of each group, and standardized differences.
 
 d = D/S, D the difference of two means, S^2 the mean of two variances. By the delta method its variance is
 
@@ -55,7 +55,7 @@ class TableOneAbout:
 
     @property
     def heaviest(self) -> float:
-        """What the largest weights count as; 1 without weights."""
+        """The largest weight; 1 without weights."""
         return 1.0 if self.weight is None else float(self.weight.term.high)
 
     @property
@@ -85,7 +85,7 @@ class TableOneAbout:
         return len(self.measures) + len(self.levels) + len(self.medians)
 
     def moments(self, relation: str) -> MomentRows:
-        """All numeric columns by group; T^2 : S^2 is a tenth to the share of a row, and k : 1 under substitute, where it is free."""
+        """All numeric columns by group; T^2 : S^2 is a tenth to the share of a row, and k : 1 under substitution, where it is free."""
         if self.apart:
             return MomentRows(self.groups, self.axes, self.measures, count_steps(1, relation))
         squared = len(self.measures) * BOUND if relation == "substitute" else self.rows * BOUND // 9
@@ -93,7 +93,7 @@ class TableOneAbout:
 
     @property
     def apart(self) -> bool:
-        """Whether the groups' numbers of records are a release of their own."""
+        """Whether the groups' numbers of records are a separate release."""
         return not self.measures or (len(self.measures) == 1 and self.measures[0].drops)
 
     def counted(self, attribute: Attribute | None = None) -> Statistic:
@@ -118,8 +118,9 @@ _Z = 1.959963984540054
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Numbers of one row: of all records, then of each group; (g + 1,) each. texts: as they are printed; share: the noise share of 95 %
-    intervals; weak: cells of means of too few records for so skewed a column, none where it is left out.
+    """Numbers of one row: of all records, then of each group; (g + 1,) each. texts: as they are printed.
+
+    share: the privacy share of 95% intervals; weak: cells of means of too few records for so skewed a column, none by default.
     """
 
     name: str
@@ -135,7 +136,7 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A row. part: the share of the sampling variance that counts, 0 for these very records."""
+    """A row. part: the share of the sampling variance that counts, 0 for exactly these records."""
 
     name: str
 
@@ -144,7 +145,7 @@ class Row:
 class Numeric(Row):
     """A numeric column: sums in [-1, 1] units of all records and each group; quartiles: cumulative counts of the same, or none.
 
-    An sd that does not stand above its noise is no figure to print: what is left of its square may be the least that there can be. Where
+    An SD that does not exceed its noise is not printed: what is left of its square may be the least that there can be. Where
     there are quartiles it is then that of their distribution (`QuantileGroup.sd`).
     """
 
@@ -164,7 +165,7 @@ class Numeric(Row):
 
     @cached_property
     def binned(self) -> NDArray[np.bool_]:
-        """Where the sd is that of the distribution: sums that pass at three sds of their noise were mostly helped by it."""
+        """Where the SD is that of the distribution: sums that pass at three SDs of their noise were mostly helped by it."""
         stands = self.sums.clear & (self.sums.plain_variance > _STANDS * np.sqrt(self.sums.variance_noise))
         return np.asarray(~stands & bool(self.quartiles))
 
@@ -175,7 +176,7 @@ class Numeric(Row):
         return np.where(self.binned, [group.sd for group in self.quartiles], found) if self.quartiles else found
 
     def cells(self, alpha: float) -> list[Cells]:
-        """The mean with its sd, and the median with its quartiles."""
+        """The mean with its SD, and the median with its quartiles."""
         z = float(-special.ndtri(alpha / 2))
         low, high = self.sums.interval(z, self.part)
         mean, sd = self.middle + self.half * self.sums.mean, self.sd
@@ -208,9 +209,9 @@ class Numeric(Row):
         return Cells(f"{self.name}: median", estimates, np.full(len(found), nan), low, high, open_, tuple(texts), share)
 
     def difference(self, one: int, other: int, alpha: float) -> tuple[float, float, float]:
-        """Standardised, between two groups: estimate, low, high; nothing is said where a variance is lost in its noise.
+        """Standardized, between two groups: estimate, low, high; nothing where noise hides a variance.
 
-        There S is what noise made of it, and no interval about D/S holds d. At five sds, because of releases of which few pass most were
+        There S is what noise made of it, and no interval about D/S holds d. At five SDs, because of releases of which few pass most were
         helped by noise (`_STANDS`).
         """
         sums = self.sums
@@ -285,7 +286,7 @@ class Level(Row):
         return [Cells(self.name, p, errors, low, high, (low <= 0) & (high >= 1), texts, share)]
 
     def difference(self, one: int, other: int, alpha: float) -> tuple[float, float, float]:
-        """Standardised, between two groups: estimate, low, high; nothing is said where the variances are lost in their noise."""
+        """Standardized, between two groups: estimate, low, high; nothing where noise hides the variances."""
         pair = [one, other]
         p = self._share[pair]
         square = p * (1 - p)
@@ -299,7 +300,7 @@ class Level(Row):
 
 
 def _share(whole: tuple[Array, Array], alone: tuple[Array, Array]) -> Array:
-    """The noise share, from ends with noise and without."""
+    """The privacy share, from ends with noise and without."""
     return noise_share(whole[1] - whole[0], alone[1] - alone[0])
 
 
@@ -332,7 +333,7 @@ class Reader:
     part: float
 
     def read(self) -> tuple[tuple[Row, ...], Array, float]:
-        """(rows, numbers of records: all, then each group; the noise sd of a group's)."""
+        """(rows, numbers of records: all, then each group; the noise SD of a group's)."""
         rows: list[Row] = []
         for name in self.about.order:
             rows += [self._numeric(k) for k, own in enumerate(self.about.measures) if own.name == name]
@@ -341,7 +342,7 @@ class Reader:
         return tuple(rows), np.append(sizes.sum(), sizes), float(np.sqrt(variance))
 
     def missing(self) -> tuple[tuple[str, str], ...]:
-        """What becomes of missing values: of a group's column the record, of a row's the value, in numbers as far as they are released."""
+        """What becomes of missing values: of a group's column the record, of a row's the value, in numbers where they are released."""
         about = self.about
         columns = {name: about.schema[name] for own in about.measures for name in own.columns}
         columns |= {own.column: about.schema[own.column] for own in about.levels}
@@ -349,12 +350,12 @@ class Reader:
         apart += [own.name for own in about.levels if about.schema[own.column].on_missing == "drop"]
         kept = {name: column for name, column in columns.items() if column.on_missing != "drop"}
         parts = missing_parts(about.groups, [] if about.weight is None else [about.weight])
-        parts += [UNKNOWN] if any("left out" in part for part in parts) else []
+        parts += [UNKNOWN] if any("excluded" in part for part in parts) else []
         parts += alone_parts(kept, apart, noisy_numbers(self._without()))
         return (("Missing", "; ".join(parts)),) if parts else ()
 
     def _without(self) -> dict[str, tuple[float, float]]:
-        """(number of records without a value, its noise sd) by column; nothing of weighted records."""
+        """(number of records without a value, its noise SD) by column; nothing of weighted records."""
         if self.about.weight is not None:
             return {}
         found, (sizes, variance), cells = {}, self._sizes, self.about.cells

@@ -1,4 +1,4 @@
-"""Table One as it is read: a wide table to print, a long frame with intervals, standardised differences."""
+"""Table 1 as it is read: a wide table to print, a long frame with intervals, standardized differences."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from confide._arrays import Array
-from confide._helpers import later
+from confide._helpers import clean, later
 from confide.core import Release
 from confide.errors import PlanError
 from confide.methods.tables.table_one.reading import Cells, Level, Numeric, Row
 from confide.results.base import DOMINATED, DOMINATES, BaseResult, dominated
-from confide.results.pages.content import Column, check_alpha
-from confide.results.pages.table import DASH
+from confide.results.pages.content import LITERAL, Column, check_alpha, folded, level_words
+from confide.results.pages.table import DASH, Laid
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,18 +24,20 @@ else:
 
 
 _INTERVALS_FOR = {
-    "population": "the population that the records are a sample of: sampling and privacy noise",
-    "dataset": "these very records: privacy noise alone",
+    "population": "the population that the records are a sample of: sampling error and privacy noise",
+    "dataset": "exactly these records: privacy noise only, no sampling error",
 }
 _FEW = 3.0
+# The group of all records.
+_ALL = "Total"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TableOneResult(BaseResult):
-    """Rows of numbers for all records and for each group. `to_frame` is long, with intervals; what is printed is wide, without them.
+    """Rows of numbers for all records and for each group. `to_frame` is long, with intervals; the printed table is wide, without them.
 
-    rows; groups: names; sizes: noisy numbers of records, all and each group; size_sd: noise of one group's; inference: "population" or
-    "dataset"; weights: their column, and sizes are sums of weights; heaviest: the largest weight, the unit that rows count in, or 1.
+    rows; groups: their names; sizes: n of all records and of each group; size_sd: the SD of the noise of one group's n. inference:
+    "population" or "dataset"; weights: their column, with sizes as sums of weights; heaviest: the largest weight, or 1.
     """
 
     rows: tuple[Row, ...]
@@ -68,7 +70,7 @@ class TableOneResult(BaseResult):
         if (sizes[1:] < _FEW * size_sd).all():
             stated = {
                 "status": "imprecise",
-                "reason": "no group stands above the noise of its number of records; ask for fewer groups or a larger budget",
+                "reason": "no group has an n above three standard deviations of its noise; use fewer groups or a larger budget",
             }
         return cls.of(
             release,
@@ -92,12 +94,12 @@ class TableOneResult(BaseResult):
     @property
     def _shown(self) -> tuple[str, ...]:
         """The names of the columns of numbers: all records, then the groups where there are any."""
-        return ("overall", *(name for name in self.groups if name))
+        return (_ALL, *(name for name in self.groups if name))
 
     @property
     def _what(self) -> str:
         """What sizes are."""
-        return "records" if self.weights is None else f"sum of {self.weights}"
+        return "n" if self.weights is None else f"sum of {self.weights}"
 
     def _cells(self, alpha: float) -> list[tuple[Row, Cells]]:
         return [(row, cells) for row in self.rows for cells in row.cells(alpha)]  # type: ignore[attr-defined]
@@ -123,9 +125,21 @@ class TableOneResult(BaseResult):
         return row.difference(one, other, alpha)
 
     def head(self) -> tuple[tuple[str, str], ...]:
-        """What is covered, and the noise of the groups' sizes."""
-        of = "records" if self.weights is None else "in weight"
-        return ("Intervals for", self.inference), ("Noise sd", f"{self.size_sd:,.3g} {of} in a group")
+        """The inference target, and the noise of the groups' sizes."""
+        of = "n" if self.weights is None else f"sum of {self.weights}"
+        return ("Intervals for", self.inference), ("SD of the noise", f"{self.size_sd:,.3g} in {of} of a group")
+
+    def crossed(self, alpha: float) -> list[Laid]:
+        """The same columns, with what each cell holds in the names of the rows, and levels alone as names of groups."""
+        name, *others = self.columns(alpha)
+        factors = {group.partition("=")[0] for group in self.groups}
+        one = len(factors) == 1 and not any(", " in group for group in self.groups)
+        rows = (name.values[0], *map(_row_name, name.values[1:]))
+        found = [Laid("", tuple(map(clean, rows)), left=True)]
+        for column in others:
+            head = column.name.partition("=")[2] if one and "=" in column.name else column.head or column.name
+            found.append(Laid(clean(head), tuple(column.values), label=clean(head)))
+        return found
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """How to read the cells, and the guarantee."""
@@ -135,28 +149,43 @@ class TableOneResult(BaseResult):
         if hidden := [row for row in numeric if np.isnan(row.sd).any()]:
             plain = tuple(row.name for row in hidden if not row.quartiles and self.weights is None)
             told = f", which medians={plain} tells from the distribution" if plain else ""
-            dash += f"; (-): an sd that does not stand above its noise{told}"
+            dash += f"; n/a: an SD that is not above its noise{told}"
         if read := [row.name for row in numeric if row.binned.any()]:
-            dash += f"; sds of {', '.join(read)} are the distribution's where noise hides them, as far out as records are seen"
+            dash += f"; the SD of {', '.join(read)} is from the distribution where the noise is larger"
         if len(self.groups) == 2 and any(
             np.isnan(row.difference(1, 2, 0.05)[0]) for row in self.rows if isinstance(row, (Numeric, Level))
         ):
-            dash += "; std. diff -: the sds that are its unit do not stand five sds above their noise"
+            dash += "; std. diff. n/a: an SD that it divides by is less than five SDs of its noise"
         bins = (
-            [("Medians", f"are told to a bin, and lie anywhere in it; its width at the median: {', '.join(widths)}")]
+            [
+                (
+                    "Medians",
+                    f"are known to a bin, and may be anywhere in it; its width at the median: {', '.join(widths)}",
+                )
+            ]
             if widths
             else []
         )
         return (
             (
                 "Cells",
-                "mean (sd), median [quartiles], number (share); with noise; --csv and to_frame() have intervals and flags"
-                + dash,
+                f"{', '.join(self._kinds)}; the 95% CI of every number: to_frame(), --csv FILE" + dash,
             ),
             *bins,
             *((("Flag", f"{DOMINATES}: {DOMINATED}; to_frame() says in which rows"),) if self._dominated else ()),
             ("In words", self.guarantee.describe()),
         )
+
+    @property
+    def _kinds(self) -> list[str]:
+        """What the cells are."""
+        numeric = [row for row in self.rows if isinstance(row, Numeric)]
+        found = {
+            "mean (SD)": bool(numeric),
+            "median [quartiles]": any(row.quartiles for row in numeric),
+            "n (%)": any(isinstance(row, Level) for row in self.rows),
+        }
+        return [words for words, there in found.items() if there]
 
     @property
     def _dominated(self) -> bool:
@@ -172,17 +201,21 @@ class TableOneResult(BaseResult):
         return self.to_frame(0.05)
 
     def to_frame(self, alpha: float | None = None) -> pd.DataFrame:
-        """The long table: one row for each number. Columns row, group, records, estimate, std_err, low, high, flag.
+        """The long table: one row for each number.
 
-        records: with weights the sum of them; estimate: of means and medians in the column's units, of levels the share. flag:
-        "count_below_noise" for a group that does not stand above the noise of its number of records, "skewed_few_records" for a mean of
-        too few records for so skewed a column, "whole_range" where the noise leaves every value possible, "noise_dominates" where privacy
-        noise rules the interval (`confide.results.base`).
+        Columns: variable, group, n (with weights their sum), estimate (of levels the share), std_err, ci_low, ci_high, privacy_share and
+        flags. Means have std_dev, too; rows of all records have std_diff of the first two groups. The glossary has the words of the flags.
         """
         level = self._alpha(alpha)
         parts: list[dict[str, Any]] = []
         for row, cells in self._cells(level):
             assert isinstance(row, (Numeric, Level))
+            spread = (
+                row.sd
+                if isinstance(row, Numeric) and cells.name.endswith(": mean")
+                else np.full(len(row.sizes), np.nan)
+            )
+            gap = self._difference(row, cells, 1, 2, level) if len(self.groups) == 2 else None
             few = row.sizes < _FEW * np.sqrt(row.size_variance)
             weak = np.zeros_like(few) if cells.weak is None else cells.weak
             for k, group in enumerate(self._shown):
@@ -203,12 +236,13 @@ class TableOneResult(BaseResult):
                         "std_err": cells.errors[k],
                         "ci_low": cells.low[k],
                         "ci_high": cells.high[k],
+                        "privacy_share": cells.share[k] if row.part > 0 or np.isnan(cells.share[k]) else 1.0,
                         "flags": " ".join(flags),
+                        "std_dev": spread[k],
+                        "std_diff": np.nan if k or gap is None else gap[0],
                     }
                 )
-        names = [
-            one["variable"] if one["group"] == "overall" else f"{one['variable']} | {one['group']}" for one in parts
-        ]
+        names = [one["variable"] if one["group"] == _ALL else f"{one['variable']} | {one['group']}" for one in parts]
         return pd.DataFrame(parts, index=names)
 
     @property
@@ -223,15 +257,15 @@ class TableOneResult(BaseResult):
         return pd.DataFrame({0: frame["ci_low"], 1: frame["ci_high"]})
 
     def differences(self, one: str | None = None, other: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
-        """Standardised differences of two groups, the first two when left out: estimate, ci_low, ci_high for each mean and level.
+        """Standardized differences of two groups, by default the first two: estimate, ci_low, ci_high for each mean and level.
 
-        A mean whose sds do not stand above their noise has no difference in units of them: NaN, between -inf and inf.
+        A mean with an SD that is not above its noise has no standardized difference: NaN, between -inf and inf.
         """
         pair = (one, other) if one is not None and other is not None else self.groups[:2]
         unknown = [name for name in pair if name not in self.groups]
         if len(pair) != 2 or unknown or pair[0] == pair[1]:
             raise PlanError(
-                f"a standardised difference is between two groups, got {pair}; there are: {', '.join(self.groups) or 'none'}"
+                f"a standardized difference is between two groups, got {pair}; there are: {', '.join(self.groups) or 'none'}"
             )
         at = [1 + self.groups.index(name) for name in pair]
         rows = [
@@ -243,24 +277,42 @@ class TableOneResult(BaseResult):
         return pd.DataFrame(numbers, index=[name for name, _ in known], columns=["estimate", "ci_low", "ci_high"])
 
     def draw(self, ax: Any, alpha: float) -> None:
-        """Standardised differences of the first two groups with their intervals."""
+        """Standardized differences of the first two groups with their intervals."""
+        from confide.results.pages.plots import INK, whiskers
+
         if len(self.groups) < 2:
             ax.text(0.5, 0.5, "one group: no differences to draw", transform=ax.transAxes, ha="center")
             return
         frame = self.differences(alpha=alpha)
         places = np.arange(len(frame))[::-1]
-        known = np.isfinite(frame["estimate"].to_numpy())
-        ax.hlines(places[known], frame["ci_low"][known], frame["ci_high"][known], color="#d1772e", linewidth=2)
-        ax.scatter(frame["estimate"][known], places[known], color="#1f4e79", zorder=3)
+        estimates, low, high = (frame[name].to_numpy(dtype=np.float64) for name in ("estimate", "ci_low", "ci_high"))
+        known = np.isfinite(estimates)
+        whiskers(ax, places[known], estimates[known], low[known], high[known], flat=True)
+        ax.scatter(estimates[known], places[known], s=26, color=INK, zorder=6)
         for place in places[~known]:
-            ax.annotate("not above its noise", (0.0, place), xytext=(6, -3), textcoords="offset points", fontsize=8)
-        ax.axvline(0.0, color="#777777", linewidth=0.8)
-        ax.set_yticks(places, list(frame.index), parse_math=False)
-        ax.set_xlabel(f"standardised difference, {self.groups[0]} less {self.groups[1]}", parse_math=False)
+            ax.annotate(
+                "n/a: not above its noise", (0.0, place), xytext=(6, -3), textcoords="offset points", fontsize=8
+            )
+        ax.axvline(0.0, color="#555555", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
+        ax.set_yticks(places, [folded(name.replace("=", ": ", 1)) for name in map(str, frame.index)], **LITERAL)
+        first, second = (name.partition("=")[2] or name for name in self.groups[:2])
+        ax.set_xlabel(folded(f"standardized difference, {first} - {second}", 60), **LITERAL)
 
     def picture(self, alpha: float) -> str:
         """How to read the picture."""
-        return f"Differences of the first two groups in standard deviations, with {1 - alpha:.0%} intervals."
+        return f"Points: differences of the first two groups in standard deviations. Whiskers: {level_words(alpha)} confidence intervals."
+
+
+def _row_name(name: str) -> str:
+    """A row's name as it is printed, with what its cells hold.
+
+    >>> _row_name("age: mean"), _row_name("age: median"), _row_name("smoker=no")
+    ('age, mean (SD)', 'age, median [quartiles]', 'smoker: no, n (%)')
+    """
+    for end, words in ((": mean", ", mean (SD)"), (": median", ", median [quartiles]")):
+        if name.endswith(end):
+            return name.removesuffix(end) + words
+    return f"{name.replace('=', ': ', 1)}, n (%)"
 
 
 def _two_digits(value: float) -> str:

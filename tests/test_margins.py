@@ -52,13 +52,13 @@ def expected(plan: Any, name: str) -> float:
         (cf.regression.SSP("y ~ x"), {"x": 0.25}),
     ],
 )
-def test_the_budget_is_the_smallest_whose_forecast_is_as_sharp(method: Any, accuracy: dict[str, float]) -> None:
+def test_the_budget_is_the_smallest_whose_forecast_is_as_sharp(method: Any, margin: dict[str, float]) -> None:
     # of a range the upper end may rise with the budget, as harder scenarios are answered; a number falls
     schema = TOLD if method.family == "regression" else SCHEMA
-    plan = cf.plan(method, schema, margin=accuracy, n=5000)
-    assert all(Z * expected(plan, name) <= half for name, half in accuracy.items())
+    plan = cf.plan(method, schema, margin=margin, n=5000)
+    assert all(Z * expected(plan, name) <= half for name, half in margin.items())
     below = cf.plan(method, schema, cf.GDP(plan.guarantee.mu / 1.02), n=5000)
-    assert any(Z * expected(below, name) > half for name, half in accuracy.items())
+    assert any(Z * expected(below, name) > half for name, half in margin.items())
     assert plan == cf.plan(method, schema, cf.GDP(plan.guarantee.mu)), "n stands in no plan"
     assert any("counts as public" in note for note in plan.notes)
 
@@ -124,6 +124,11 @@ def test_precision_against_budget_is_the_forecast_of_each_plan() -> None:
     assert "2,000 records" in found.summary()
     axes = found.plot()
     assert len(axes.lines) == 2 and axes.get_xscale() == "log"
+    named = found.plot(title="Regions", labels={"region": "Any region"})
+    assert named.get_title(loc="left") == "Regions"
+    assert "Any region" in [text.get_text() for text in named.get_legend().get_texts()]
+    with refuses(PlanError):
+        found.plot(labels={"north": "North"})
 
 
 def test_accuracy_is_a_half_width_of_95_percent_everywhere(tmp_path: Any) -> None:
@@ -134,7 +139,7 @@ def test_accuracy_is_a_half_width_of_95_percent_everywhere(tmp_path: Any) -> Non
     assert Z * expected(plan, "total") == pytest.approx(600.0, rel=0.01)
     path = tmp_path / "publication.toml"
     path.write_text(
-        "n = 20000\n[analyses.means]\nmethod = 'means'\nformula = 'income ~ 1'\ncovers = 'population'\naccuracy = { mean = 600 }\n"
+        "n = 20000\n[analyses.means]\nmethod = 'means'\nformula = 'income ~ 1'\ninference = 'population'\nmargin = { mean = 600 }\n"
     )
     asked = PublicationFile.from_toml(path)
     again = cf.plan(asked.publication, schema, n=asked.n, **asked.terms())
@@ -163,7 +168,7 @@ def test_a_cv_is_a_standard_error_over_the_number() -> None:
         (
             MEANS,
             {"margin": {"mean": 0.1}},
-            "of region, a cell with a quarter of those records gets a half-width of about",
+            "of region, a cell with a quarter of those records gets a margin of error of about",
         ),
         (MEANS, {"margin": {"total": 0.1}}, None),
         (COUNTS, {"margin": {"count": 20.0}}, None),
@@ -208,9 +213,9 @@ def test_a_wished_noise_beside_a_smaller_budget_is_refused() -> None:
         pytest.param(cf.regression.LeastSquares("y ~ x"), {"x": 3.0}, marks=pytest.mark.long),
     ],
 )
-def test_distributions_table_one_and_regressions_take_half_widths(method: Any, accuracy: dict[str, float]) -> None:
-    plan = cf.plan(method, SCHEMA, margin=accuracy, n=5000)
-    for name, half in accuracy.items():
+def test_distributions_table_one_and_regressions_take_half_widths(method: Any, margin: dict[str, float]) -> None:
+    plan = cf.plan(method, SCHEMA, margin=margin, n=5000)
+    for name, half in margin.items():
         names = ("0.25", "0.5", "0.75") if name == "quantile" else (name,)
         assert all(1.959964 * expected(plan, own) <= half for own in names)
 
@@ -250,8 +255,8 @@ def test_a_publication_is_planned_for_the_accuracy_of_each_question(tmp_path: An
         cf.plan(both, SCHEMA, margin={"counts": {"count": 10.0}}, n=5000)
     path = tmp_path / "publication.toml"
     path.write_text(
-        "n = 5000\n[analyses.counts]\nmethod = 'counts'\nformula = 'region'\ncovers = 'dataset'\n"
-        "margin = { count = 10 }\n[analyses.means]\nmethod = 'means'\nformula = 'y ~ region'\ncovers = 'population'\n"
+        "n = 5000\n[analyses.counts]\nmethod = 'counts'\nformula = 'region'\ninference = 'dataset'\n"
+        "margin = { count = 10 }\n[analyses.means]\nmethod = 'means'\nformula = 'y ~ region'\ninference = 'population'\n"
         "margin = { mean = 0.1 }\n"
     )
     asked = PublicationFile.from_toml(path)
@@ -267,7 +272,7 @@ def test_a_publication_is_planned_for_the_accuracy_of_each_question(tmp_path: An
     )
     asked = PublicationFile.from_toml(path)
     plan = cf.plan(asked.publication, SCHEMA, n=asked.n, **asked.terms())
-    assert any(note.startswith("counts: accuracy: the forecast has cells") for note in plan.notes)
+    assert any(note.startswith("counts: margin: the forecast has cells") for note in plan.notes)
     assert sum("counts as public" in note for note in plan.notes) == 1
 
 
