@@ -382,8 +382,8 @@ class MarginsByCost:
         axes.set(xscale="log", yscale="log", xlabel=self.kind, ylabel="expected standard error")
         axes.set_xticks(self.levels, [f"{level:g}" for level in self.levels])
         axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
-        for place in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-            place(lambda value, _: f"{value:,.6g}")
+        for form in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            form(lambda value, _: f"{value:,.6g}")
         axes.set_title(folded(title or f"{self.n:,} records", 70), loc="left", fontsize="medium", **LITERAL)
         if len(self.rows) > 1:
             for text in axes.legend(frameon=False).get_texts():

@@ -104,11 +104,11 @@ def test_who_types_what_a_refusal_says_is_not_refused_again(survey, words, told,
         ),
         (
             ("interval", "mean", "survey.csv", *S, "--unaccounted", "--column", "happy", "--cv", "2%"),
-            "--cv finds the budget of one question",
+            "--cv finds the cost of one analysis",
         ),
         (
             ("synthesize", "happy ~ age", "survey.csv", *S, "--unaccounted", "-o", "x.csv", "--margin", "age=1"),
-            "finds the budget of one",
+            "finds the cost of one",
         ),
         (
             ("plan", "happy ~ age", *S, "--margin", "age=1", "--n", "2000", "--relation", "substitute"),

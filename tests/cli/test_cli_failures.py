@@ -124,7 +124,7 @@ def test_an_unexpected_error_in_a_reader_withholds_its_class(survey, monkeypatch
 
 def test_no_reply_is_a_result(book):
     done = good(*plan_of("stranger_silent"))
-    assert "no reply" in done.out
+    assert "declined to answer" in done.out
     assert "declined" in good("infer", "stranger_silent.out.json").out
     assert good("infer", "stranger_silent.out.json", "--json").json["result"]["estimate"] == [None]
 

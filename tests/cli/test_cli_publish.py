@@ -51,12 +51,12 @@ def test_publish_charges_once_and_writes_release_and_report(book: Any) -> None:
     release = Release.load("release.json")
     assert release.statuses == {"model": "released", "elderly": "released"} and release.plan.requested.mu == 0.5
     assert "age &gt;= 40" in Path("index.html").read_text() and "elderly" in Path("contents.csv").read_text()
-    assert good("infer", "release.json", "--json").json["result"]["questions"]["elderly"]["where"] == "age >= 40"
+    assert good("infer", "release.json", "--json").json["result"]["analyses"]["elderly"]["where"] == "age >= 40"
     good("verify", "release.json", "--ledger", "ledger.db")
 
 
 def test_one_question_of_a_publication_and_its_test_cost_nothing_more(book: Any) -> None:
-    means = '[analyses.happiness]\nmethod = "means"\nformula = "happy ~ region"\ncovers = "population"\n\n'
+    means = '[analyses.happiness]\nmethod = "means"\nformula = "happy ~ region"\ninference = "population"\n\n'
     write(HEAD + means + QUESTIONS)
     good(*PUBLISH, "-o", "release.json")
     report = cf.infer(Release.load("release.json"))
@@ -65,7 +65,7 @@ def test_one_question_of_a_publication_and_its_test_cost_nothing_more(book: Any)
     command = "confide infer release.json 'happy ~ region' --analysis happiness --test ttest_ind"
     assert said.code == 2 and command in said.err
     found = good("infer", "release.json", "--analysis", "happiness", "--test", "ttest_ind", "--json").json["result"]
-    assert found["p"] == [report["happiness"].test("t", "region").pvalue]
+    assert found["p_value"] == [report["happiness"].test("t", "region").pvalue]
     assert "it has: 'happiness'" in run("infer", "release.json", "--analysis", "income").err
 
 
@@ -85,7 +85,7 @@ def test_plan_and_release_take_the_file(book: Any) -> None:
     assert Release.load("one.json").plan == Release.load("two.json").plan
     good("plan", "publication.toml", "-o", "three.json")
     assert Plan.from_json(Path("three.json").read_text()).sha256 == Release.load("one.json").plan.sha256
-    assert "mu=0.25" in good("plan", "publication.toml", "--mu", "0.25").out
+    assert "mu = 0.25" in good("plan", "publication.toml", "--mu", "0.25").out
     write(QUESTIONS)
     assert run("plan", "publication.toml", "--mu", "0.5").code == 2
     refused = run("release", "publication.toml", "survey.csv", "--ledger", "ledger.db", "-o", "three.json")

@@ -63,7 +63,7 @@ def test_check_shows_typical_spreads_where_there_are_some(survey):
         'columns.x = { kind = "numeric", low = 0, high = 10, typical = { low = 2, high = 3, provenance = "yearbook" } }'
     )
     Path("spread.toml").write_text(lines)
-    assert "yearbook" in good("schema", "check", "spread.toml").out.split("for forecasts alone")[1]
+    assert "yearbook" in good("schema", "check", "spread.toml").out.split("for forecasts only")[1]
     (column,) = good("schema", "check", "spread.toml", "--json").json["columns"]
     assert column["typical"] == {
         "low": 2.0,
@@ -111,7 +111,7 @@ def test_sample_refuses_what_it_cannot_write(survey):
 def test_practice_records_that_a_spreadsheet_would_run_are_no_csv(survey):
     Path("formulas.toml").write_text(Schema({"r": Categorical(["=1+1", "b"])}).to_toml())
     refused = run("schema", "sample", "formulas.toml", "-o", "practice.csv")
-    assert refused.code == 3 and "practice.parquet" in refused.err and not Path("practice.csv").exists()
+    assert refused.code == 3 and "test.parquet" in refused.err and not Path("practice.csv").exists()
     good("schema", "sample", "formulas.toml", "-o", "practice.parquet")
 
 
@@ -155,10 +155,8 @@ def test_check_counts_labels_that_are_no_levels_for_the_steward_alone(survey, na
     else:
         frame.assign(region=frame["region"].astype("category")).to_parquet(name, index=False)
     done = good("schema", "check", "schema.toml", "--data", name)
-    assert (
-        "region: labels that match no declared level and so are missing: 11 (a record with one is left out)" in done.err
-    )
-    assert "steward's eyes only" in done.err and "Do not publish or log" in done.err
+    assert "region: undeclared labels, which count as missing: 11 (records with one are excluded)" in done.err
+    assert "For the data steward only" in done.err and "Do not publish or log" in done.err
     assert "11" not in done.out and "declared level" not in done.out
     assert (
         "region: every label matches a declared level"

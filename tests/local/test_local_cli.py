@@ -42,7 +42,7 @@ def survey(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
 
 
 INIT = "ledger init local.db --dataset survey --mu 6 --delta .001 --unit record --trust local"
-PROTECT = "protect survey.csv p.parquet --schema schema.toml --columns income,age --public region --noise .5"
+PROTECT = "local protect survey.csv p.parquet --schema schema.toml --columns income,age --public region --noise .5"
 
 
 def test_a_table_is_protected_and_fitted(survey: pd.DataFrame) -> None:

@@ -204,7 +204,16 @@ def test_rounding_in_the_covariance_is_no_reason_to_refuse(make: Maker):
 def test_frame_holds_the_table(make: Maker):
     result = make()
     frame = result.to_frame(0.1)
-    assert list(frame.columns) == ["estimate", "std_err", "statistic", "df", "p_value", "ci_low", "ci_high", "privacy_share"]
+    assert list(frame.columns) == [
+        "estimate",
+        "std_err",
+        "statistic",
+        "df",
+        "p_value",
+        "ci_low",
+        "ci_high",
+        "privacy_share",
+    ]
     assert list(frame.index) == list(NAMES)
     for column, series in {
         "estimate": result.params,

@@ -131,7 +131,9 @@ def test_a_figure_of_ours_has_title_and_caption(make: Maker):
 
 
 def test_title_and_labels_are_the_readers_own(make: Maker):
-    ax = make().plot(title="Wages of 2024", labels={"educ": "Years of education", "region[T.South]": "The South", "y": "euros"})
+    ax = make().plot(
+        title="Wages of 2024", labels={"educ": "Years of education", "region[T.South]": "The South", "y": "euros"}
+    )
     assert ax.figure.get_suptitle().startswith("Wages of 2024\n")
     assert {"Years of education", "The South", "age"} <= set(labels(ax))
     assert ax.get_xlabel() == "estimate, in units of euros"

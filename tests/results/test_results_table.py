@@ -55,7 +55,15 @@ def test_no_line_is_wider_than_80_columns(names, response, covers, facts, size):
 def test_an_ordinary_table_has_room_for_every_column(make: Maker):
     lines = str(make(names=("Intercept", "age"))).splitlines()
     rule = next(place for place, line in enumerate(lines) if set(line) == {"-"})
-    assert re.split("  +", lines[rule - 1].strip()) == ["term", "estimate", "std. err.", "t", "p", "95% CI", "privacy share"]
+    assert re.split("  +", lines[rule - 1].strip()) == [
+        "term",
+        "estimate",
+        "std. err.",
+        "t",
+        "p",
+        "95% CI",
+        "privacy share",
+    ]
     assert len(lines[rule - 1]) == len(lines[rule]) <= 80
 
 

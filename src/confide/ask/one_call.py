@@ -88,7 +88,7 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
     ) -> Any:
         spoken = leading.bind_partial(*asked, **{key: chosen.pop(key) for key in leading.parameters if key in chosen})
         lacks = [name for name in leading.parameters if name not in spoken.arguments]
-        lacks += ["inference (\"population\" or \"dataset\")"] if readings and chosen.get("inference") is None else []
+        lacks += ['inference ("population" or "dataset")'] if readings and chosen.get("inference") is None else []
         lacks += ["privacy"] if privacy is None else []
         lacks += ["ledger (None charges none)"] if ledger is LEFT_OUT else []
         if len(lacks) > 1 or set(lacks) & set(leading.parameters):

@@ -294,9 +294,7 @@ def verify(release: Release, ledger: Ledger) -> Check:
         lines.append(f"pass  entry {receipt.seq} is the receipt of this release")
         paid = consistent(release) and receipt.guarantee in (*release.guarantees, *_of_records(release))
         ok &= paid
-        lines.append(
-            f"{'pass' if paid else 'FAIL'}  the charge covers the release's budget items"
-        )
+        lines.append(f"{'pass' if paid else 'FAIL'}  the charge covers the release's budget items")
         same = receipt.plan_sha256 == release.plan.sha256
         ok &= same
         lines.append(f"{'pass' if same else 'FAIL'}  the charged plan is the plan of the release")

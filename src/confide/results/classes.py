@@ -49,14 +49,45 @@ class ClassTable:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassModel(Estimates):
-    """Shares and means of classes, in the units of the data, and predictions: log share - sum (x_j - mean_j)^2 / (2 variance_j).
+    """Shares and means of classes, in the units of the data, with predictions.
 
-    classes: labels, ties go to the first; shares, shape (K,): positive, sum to 1; centres, spreads, shapes (K, p): means moved into the
-    bounds, and variances, by term of `design`; reach: records are moved into the public bounds and, in half-widths from their middle,
-    into a ball of this radius before they are compared, as those behind the release were; tables: 0/1 terms that count by their
-    probabilities instead. NaN outside a reply.
+    The score of a class is log share - sum (x_j - mean_j)^2 / (2 variance_j).
 
-    The sampling covariance between two means of one class is not released: `cov_params` shows NaN there, and a test that needs it raises.
+    Parameters
+    ----------
+    classes : tuple of str, default ()
+        Labels. Ties go to the first.
+    label : str, default ""
+        Column of the classes.
+    design : ModelMatrix, optional
+        Terms of the features.
+    shares : array of float, (K,), optional
+        Shares of the classes: positive, and they sum to 1.
+    centres : array of float, (K, p), optional
+        Means by class and term, clipped to the bounds.
+    spreads : array of float, (K, p), optional
+        Variances by class and term.
+    reach : float, default nan
+        Radius of the ball, in half-ranges from the middle of the bounds, to which
+        records are clipped before they are compared, as those of the release were.
+    tables : tuple of ClassTable, default ()
+        0/1 terms that count by their probabilities.
+
+    Notes
+    -----
+    Numbers are NaN where the release declined. The sampling covariance between two
+    means of one class is not released: `cov_params` has NaN there, and a test that
+    needs it raises an error.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> schema = cf.Schema({"kind": cf.Categorical(["a", "b"]), "x": cf.Numeric(0, 4)})
+    >>> data = cf.read(schema.sample(2_000, seed=1), schema)
+    >>> method = cf.classification.ClassMeans("kind ~ x")
+    >>> found = cf.infer(cf.release(method, data, cf.GDP(2.0), ledger=None))
+    >>> found.classes, found.predict({"x": [1.0, 3.0]}).shape
+    (('a', 'b'), (2,))
     """
 
     classes: tuple[str, ...] = ()

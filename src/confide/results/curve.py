@@ -17,7 +17,7 @@ from confide import _special as special
 from confide._arrays import Array
 from confide._helpers import later
 from confide.errors import NoResult, PlanError
-from confide.results.base import BaseResult, Foreseen, marked, noise_share
+from confide.results.base import BaseResult, Foreseen
 from confide.results.pages.content import (
     LITERAL,
     WITHOUT_NUMBERS,
@@ -27,6 +27,7 @@ from confide.results.pages.content import (
     level_words,
     thousands,
 )
+from confide.results.privacy_share import marked, noise_share
 from confide.schema.formulas.design import has_columns
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def _band(result: Banded, alpha: float, ax: Axes, x: Any) -> None:
         )
         if isfinite(result.crossings):
             for end, label in zip(
-                result.conf_int(alpha, simultaneous=True).to_numpy().T, (f"{level} for the whole curve", None), strict=True
+                result.conf_int(alpha, simultaneous=True).to_numpy().T,
+                (f"{level} for the whole curve", None),
+                strict=True,
             ):
                 ax.plot(x, end, color=_WHOLE, linewidth=1.2, linestyle=(0, (4, 2)), label=label, zorder=2)
     ax.plot(x, result.estimates, color=_LINE, linewidth=2, label="estimate", zorder=3)
@@ -116,21 +119,52 @@ _SHOWN = 11
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Curve(BaseResult):
-    """Estimates of a function at `points`, each a ratio of a noisy numerator and a noisy denominator.
+    """An estimated function at points, with intervals and a simultaneous band.
 
-    points (m, d), features: d names, response: what the curve is of; estimates (m,), in the units of the response; sampling_variance,
-    noise_variance (m,): of the numerator over the denominator; denominator_noise (m,): squared relative noise of the denominator, 0 where
-    there is none; middle: the point of the response's units that numerators are measured from; bounds: of the response, which estimates
-    and intervals are moved into; dense: whether values between the points may be read off (d = 1, points in ascending order); crossings:
-    of the normalised error's process over the whole curve (its expected total turning angle), NaN where no simultaneous band is known;
-    band_variance (m,): the sampling variance for that band, where it is another one; null_variance (3, m): a, b, c where the sampling
-    variance is a + b v + c v^2 if the value is v, measured from the middle (None: it is sampling_variance whatever the value); alone (m,):
-    the sampling variance without what is allowed for because of noise, for the noise share (None: as intervals have it).
+    Each estimate is a ratio of a noisy numerator and a noisy denominator.
 
-    Intervals solve (numerator - f denominator)^2 <= z^2 variance(f) for f (Fieller 1954), cut to the bounds: where the denominator is not
-    told apart from its noise, or denominator_noise is infinite, the interval is all that the bounds allow. With exact denominators they
-    are estimate +- z se; with null_variance for shares of two values and no noise, Wilson's (1927).
+    Parameters
+    ----------
+    features : tuple of str
+        Names of the features.
+    points : array of float, (m, d)
+        Public points, one row each.
+    estimates : array of float, (m,)
+        Values of the function, in the units of the response.
+    sampling_variance : array of float, (m,)
+        Sampling variance of the numerator over the denominator.
+    noise_variance : array of float, (m,)
+        Variance of the privacy noise of the same ratio.
+    denominator_noise : array of float, (m,)
+        Squared relative noise of the denominator; 0 where it has none.
+    middle : float
+        Value of the response from which numerators are measured.
+    bounds : (float, float)
+        Bounds of the response. Estimates and intervals are clipped to them.
+    dense : bool, default True
+        Whether values between the points may be read off. It needs one feature
+        and points in ascending order.
+    crossings : float, default nan
+        Expected total turning angle of the process of normalized errors. NaN
+        where no simultaneous band is known.
+    band_variance : array of float, optional
+        Sampling variance for the band, where it is another one.
+    null_variance : array of float, (3, m), optional
+        a, b, c where the sampling variance is a + b v + c v^2 at the value v,
+        measured from the middle.
+    alone : array of float, optional
+        Sampling variance for the privacy share, without what is added for noise.
 
+    Notes
+    -----
+    Intervals solve (numerator - f denominator)^2 <= z^2 variance(f) for f
+    (Fieller 1954), clipped to the bounds. Where the denominator cannot be told
+    from its noise, or `denominator_noise` is infinite, the interval is the whole
+    range. With exact denominators they are estimate +- z std. err.; with
+    `null_variance` for shares of two values and no noise, Wilson's (1927).
+
+    Examples
+    --------
     >>> from confide.guarantees import GDP
     >>> mu = GDP(1.0, relation="add-remove")
     >>> x = np.linspace(0, 1, 5)[:, None]

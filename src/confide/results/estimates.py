@@ -12,11 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide._helpers import later
 from confide.errors import PlanError
-from confide.results.base import BaseResult, marked, noise_share
+from confide.results.base import BaseResult
 from confide.results.inference import simulated_null, wald
 from confide.results.inference.simulated_null import JointLaw
 from confide.results.pages.content import ANSWERED, INTERCEPT, WITHOUT_NUMBERS, Column, check_alpha
 from confide.results.pages.table import pvalue
+from confide.results.privacy_share import marked, noise_share
 
 if TYPE_CHECKING:
     import pandas as pd

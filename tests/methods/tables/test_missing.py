@@ -80,7 +80,9 @@ def test_of_several_columns_each_has_a_released_number_of_missing_values(frame: 
         assert found == numbers and min(numbers) > 0
     levels = said(TableOne("sex + wage ~ region", inference="dataset"), frame)
     out = int((~frame["sex"].isin(["f", "m"])).sum())
-    assert f"sex {out} (SD of the noise" in levels and f"wage {int(frame['wage'].isna().sum())} (SD of the noise" in levels
+    assert (
+        f"sex {out} (SD of the noise" in levels and f"wage {int(frame['wage'].isna().sum())} (SD of the noise" in levels
+    )
 
 
 def test_persons_are_left_out_by_all_their_rows() -> None:

@@ -40,7 +40,7 @@ def explore(
 ) -> None:
     """List the analyses that a schema allows, with a command for each.
 
-    Reads the schema only and charges nothing. Add to each command DATA, --schema, a
+    Reads the schema only, which is public, and charges nothing. Add to each command DATA, --schema, a
     cost (--mu 0.5) and --ledger; tables also need --inference population or dataset.
 
     Example:

@@ -277,7 +277,7 @@ def convert(
 
     Many Gaussian or small releases then cost less, and a few of large epsilon cost
     more. It cannot be undone. The command first prints what the budget is enough
-    for in both states, and then asks.
+    for in both states, and then asks. Reads and writes the public ledger only.
 
     Example:
 
@@ -399,7 +399,7 @@ def privacy_statement(
 
     It says what the release holds, whom it protects, under which guarantee and by
     which method. With --ledger it checks that both agree (exit code 1 if not). It
-    has no estimate, and a JSON Schema fixes its form.
+    has no estimate, is public, and a JSON Schema fixes its form.
 
     Example:
 

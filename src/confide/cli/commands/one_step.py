@@ -71,7 +71,7 @@ def table(
 
     Example:
 
-    confide table "income ~ region" survey.csv --schema schema.toml --mu 0.3 \\
+    confide table "happy ~ region" survey.csv --schema schema.toml --mu 0.3 \\
       --inference population --ledger ledger.db
     """
     name = kind or table_of(formula)

@@ -257,8 +257,8 @@ def refit(
 ) -> None:
     """Print the regression table of a synthetic file.
 
-    The sidecar, or the metadata of a Parquet file, holds the release; the rows are
-    checked against it. Several files of one release are combined.
+    The sidecar, or the metadata of a Parquet file, holds the public release; the rows
+    are checked against it. Several files of one release are combined.
 
     Example:
 

@@ -30,7 +30,7 @@ def studio(
 ) -> None:
     """Open the studio, a page in the browser for all steps.
 
-    confide reads no record before a release. The page is reachable from this machine
+    Before a release no record is read, and only public facts are shown. The page is reachable from this machine
     only, by a link that works once. Ctrl-C ends it, after a running release.
 
     Tables of SQLite and DuckDB files in the folder count as files of records. For a

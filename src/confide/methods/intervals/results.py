@@ -19,7 +19,7 @@ from confide._helpers import later
 from confide.errors import PlanError
 from confide.methods.intervals.marginals import Marginal
 from confide.noise import keyed_generator
-from confide.results.base import BaseResult, marked, noise_share
+from confide.results.base import BaseResult
 from confide.results.pages.content import (
     LITERAL,
     Column,
@@ -29,6 +29,7 @@ from confide.results.pages.content import (
     level_words,
     thousands,
 )
+from confide.results.privacy_share import marked, noise_share
 
 if TYPE_CHECKING:
     import pandas as pd

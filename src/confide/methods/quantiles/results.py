@@ -20,7 +20,7 @@ from confide.guarantees import PureDP
 from confide.methods.quantiles.reading import BAND_DRAWS, GroupQuantiles, QuantileGroup
 from confide.methods.tables.intervals import difference
 from confide.noise import keyed_generator
-from confide.results.base import DOMINATED, DOMINATES, BaseResult, dominated
+from confide.results.base import BaseResult
 from confide.results.pages.content import (
     ANSWERED,
     LITERAL,
@@ -31,6 +31,7 @@ from confide.results.pages.content import (
     level_words,
     thousands,
 )
+from confide.results.privacy_share import DOMINATED, DOMINATES, dominated
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,8 +22,6 @@ from confide.sums.cells.cell_sums import Axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Picture
 
-    from confide.methods.tables.results import CellTable
-
 
 #: Cells that bars or points show; of two attributes more are a map.
 MOST = 60
@@ -52,7 +50,7 @@ class Cells:
     of: str
 
 
-def cells_of(result: CellTable) -> Cells:
+def cells_of(result: Any) -> Cells:
     """What is drawn of a table: the cells of its largest marginals, of one variable; the last attribute is the series."""
     shown = [axes for axes in result.marginals if not any(set(axes) < set(other) for other in result.marginals)]
     attributes = result.layout.crossing.attributes
@@ -82,14 +80,14 @@ def cells_of(result: CellTable) -> Cells:
     return Cells(rows, np.arange(len(rows)), np.zeros(len(rows), np.int64), tuple(names), ("",), across, "")
 
 
-def _named(result: CellTable, place: int, several: bool) -> str:
+def _named(result: Any, place: int, several: bool) -> str:
     """A cell by its levels, with their attributes where there are several tables in one."""
     attributes = result.layout.crossing.attributes
     at = [(own, level) for own, level in zip(attributes, result.levels[:, place], strict=True) if level < own.size]
     return ", ".join(f"{own.name}: {own.labels[k]}" if several else own.labels[k] for own, k in at) or "all records"
 
 
-def size_of(result: CellTable) -> tuple[float, float]:
+def size_of(result: Any) -> tuple[float, float]:
     """Width and height of the picture, in inches."""
     if result.drawn_as == "map":
         rows, columns = result.layout.crossing.shape((0, 1))
@@ -102,7 +100,7 @@ def size_of(result: CellTable) -> tuple[float, float]:
     return 6.4, 1.6 + max(0.17 * lines + 0.1 * len(cells.groups), 0.24 * len(cells.rows) + 0.1 * len(cells.groups))
 
 
-def caption_of(result: CellTable, alpha: float) -> str:
+def caption_of(result: Any, alpha: float) -> str:
     """What marks and whiskers are."""
     from confide.results.pages.plots import about, grave
 
@@ -130,12 +128,12 @@ def caption_of(result: CellTable, alpha: float) -> str:
     return f"{said}.{f' The first {MOST} cells are drawn.' if left else ''}"
 
 
-def draw_cells(result: CellTable, ax: Picture, alpha: float) -> None:
+def draw_cells(result: Any, ax: Picture, alpha: float) -> None:
     """Draw the cells of one variable of a table, the first where none was chosen."""
     {"bars": _bars, "points": _points, "map": _map}[result.drawn_as](result, ax, alpha)
 
 
-def _numbers(result: CellTable, cells: Cells, alpha: float) -> tuple[Array, Array, Array, list[str]]:
+def _numbers(result: Any, cells: Cells, alpha: float) -> tuple[Array, Array, Array, list[str]]:
     """Estimates and ends of the cells, and what their flags ask for."""
     from confide.results.pages.plots import grave
 
@@ -150,7 +148,7 @@ def _places(cells: Cells) -> tuple[Array, float]:
     return cells.group + (cells.series - (len(cells.levels) - 1) / 2) * width, width
 
 
-def _flat(result: CellTable, cells: Cells) -> bool:
+def _flat(result: Any, cells: Cells) -> bool:
     """Whether bars lie, because there are many of them, or names or numbers are too long to stand side by side."""
     many = len(cells.groups)
     width = max(60 // many, 6)
@@ -160,7 +158,7 @@ def _flat(result: CellTable, cells: Cells) -> bool:
     return many > _ACROSS or wide or broken or any(line.count("\n") > 2 for line in lines)
 
 
-def _bars(result: CellTable, ax: Picture, alpha: float) -> None:
+def _bars(result: Any, ax: Picture, alpha: float) -> None:
     """Bars from zero, side by side, or one below the other where names need the room; the estimate stands at the end of each."""
     from confide.results.pages.plots import COLORS, HATCH, INK, pale, whiskers
 
@@ -212,7 +210,7 @@ def _from_zero(shown: Array) -> tuple[float, float]:
     return low - (room if low < 0 else 0.0), high + room
 
 
-def _said(result: CellTable, cells: Cells, alpha: float) -> list[str]:
+def _said(result: Any, cells: Cells, alpha: float) -> list[str]:
     """The estimates in the digits of the table; shares in percent."""
     if _is_share(result):
         return [f"{100 * value:.1f}" for value in result.to_frame(alpha)["estimate"].to_numpy()[cells.rows]]
@@ -221,11 +219,11 @@ def _said(result: CellTable, cells: Cells, alpha: float) -> list[str]:
     return [row_cells(result, columns, int(row))[place] for row in cells.rows]
 
 
-def _is_share(result: CellTable) -> bool:
+def _is_share(result: Any) -> bool:
     return result.quantity == "shares"
 
 
-def measure_of(result: CellTable) -> str:
+def measure_of(result: Any) -> str:
     """What is on the axis of numbers: "records", "mean income"."""
     name = result.measured[result.column(result.look.of)]
     if _is_share(result):
@@ -236,7 +234,7 @@ def measure_of(result: CellTable) -> str:
     return clean(f"{said} {name}".strip())
 
 
-def _axes(result: CellTable, ax: Picture, cells: Cells, *, flat: bool) -> None:
+def _axes(result: Any, ax: Picture, cells: Cells, *, flat: bool) -> None:
     """Names of the groups and of both axes, and what the series are of."""
     names, many = ax.yaxis if flat else ax.xaxis, len(cells.groups)
     names.set_ticks(range(many), [folded(name, 28 if flat else max(60 // many, 6)) for name in cells.groups], **LITERAL)
@@ -246,7 +244,7 @@ def _axes(result: CellTable, ax: Picture, cells: Cells, *, flat: bool) -> None:
     ax.series = clean(cells.of)  # type: ignore[attr-defined]
 
 
-def _points(result: CellTable, ax: Picture, alpha: float) -> None:
+def _points(result: Any, ax: Picture, alpha: float) -> None:
     """One row for each group, one point with a whisker for each cell, thick where sampling alone would reach."""
     from confide.results.pages.plots import INK, LINE_COLORS, MARKS, whiskers
 
@@ -288,7 +286,7 @@ def _points(result: CellTable, ax: Picture, alpha: float) -> None:
         thousands(ax.xaxis)
 
 
-def _map(result: CellTable, ax: Picture, alpha: float) -> None:
+def _map(result: Any, ax: Picture, alpha: float) -> None:
     """The crossing of two attributes by color; cells with a caution have a dot in a corner, and small maps have the numbers in them."""
     from confide.results.pages.plots import grave
 

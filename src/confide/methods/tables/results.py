@@ -26,7 +26,6 @@ from confide.methods.tables.layout import Layout, both_sides
 from confide.methods.tables.pictures import MOST, caption_of, cells_of as cells_drawn, draw_cells, size_of
 from confide.methods.tables.reading import CellNumbers
 from confide.methods.tables.sums import RowNumber, UnitCrossing
-from confide.results.base import DOMINATES
 from confide.results.pages.content import (
     WITHOUT_NUMBERS,
     Column,
@@ -35,6 +34,7 @@ from confide.results.pages.content import (
     missing_rules,
 )
 from confide.results.pages.table import WIDEST, Laid, cells_of, interval_head, joined
+from confide.results.privacy_share import DOMINATES
 from confide.schema import Column as SchemaColumn
 from confide.sums.cells.cell_sums import Crossing
 from confide.sums.cells.moments import Measure, MomentRows

@@ -15,10 +15,11 @@ from confide._helpers import later
 from confide.core import Release
 from confide.errors import PlanError
 from confide.methods.tests.reading import Contrast, Scored, Shape, one_sample, several_groups, two_groups
-from confide.results.base import BaseResult, marked, noise_share
+from confide.results.base import BaseResult
 from confide.results.hypothesis_tests import left_out, line_of, too_few, without
 from confide.results.inference import simulated_null
 from confide.results.pages.content import Column, check_alpha, level_words
+from confide.results.privacy_share import marked, noise_share
 
 if TYPE_CHECKING:
     import pandas as pd

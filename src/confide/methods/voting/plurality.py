@@ -328,11 +328,12 @@ class PluralityVote(Answered):
         return {"winner": self.label, "pvalue": self.pvalue}
 
     def draw(self, ax: Any, alpha: float) -> None:
-        draw_votes(ax, self.levels, np.nan_to_num(self.votes), 1.96 * np.nan_to_num(self.noise_sd), "DP number of votes")
+        draw_votes(
+            ax, self.levels, np.nan_to_num(self.votes), 1.96 * np.nan_to_num(self.noise_sd), "DP number of votes"
+        )
 
     def picture(self, alpha: float) -> str:
         return "Bars: DP numbers of votes. Whiskers: 1.96 standard deviations of their noise."
-
 
 
 @dataclass(frozen=True)

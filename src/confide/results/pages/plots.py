@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from confide._helpers import clean, severity
 from confide.errors import PlanError
-from confide.results.base import DOMINATES, dominated
 from confide.results.pages.content import (
     INTERCEPT,
     INTERVALS_FOR,
@@ -33,6 +32,7 @@ from confide.results.pages.content import (
     thousands,
 )
 from confide.results.pages.table import cells_of, level_name, view
+from confide.results.privacy_share import DOMINATES, dominated
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,9 @@ import numpy as np
 
 from confide._helpers import later
 from confide.errors import PlanError
-from confide.results.base import BaseResult, marked
+from confide.results.base import BaseResult
 from confide.results.pages.content import Column
+from confide.results.privacy_share import marked
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,9 +23,10 @@ from confide.methods.regression.evidence.sample_size_advice import clipped_respo
 from confide.methods.regression.factors.reading import SEEN, USABLE, LevelFit, LevelTables, ScoreNoise, TailCounts
 from confide.methods.regression.factors.sums import FactorLevels, LevelRows, LevelScores, SquaredRows
 from confide.methods.regression.linear_estimates import SharedEstimates, legend
-from confide.results.base import LevelCount, level_legend, level_remarks, sampling_alone
+from confide.results.base import LevelCount, level_legend, level_remarks
 from confide.results.inference.simulated_null import JointLaw, NoisyMiddleMatrix
 from confide.results.pages.table import DASH, with_interval
+from confide.results.privacy_share import sampling_alone
 from confide.schema import ModelMatrix
 
 linalg = later("scipy.linalg")

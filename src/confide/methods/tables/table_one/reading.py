@@ -29,8 +29,8 @@ from confide.methods.quantiles.reading import QuantileGroup
 from confide.methods.tables.intervals import MeanSums, share_interval
 from confide.methods.tables.reading import WeightedSums, mean_weights
 from confide.methods.tables.results import UNKNOWN, alone_parts, missing_parts, noisy_numbers
-from confide.results.base import noise_share
 from confide.results.pages.table import DASH
+from confide.results.privacy_share import noise_share
 from confide.schema import Schema
 from confide.sums.cells.cell_sums import Attribute, CellCounts, CellIndex, CellTotals, Crossing
 from confide.sums.cells.moments import Measure, MomentRows, count_steps

@@ -13,9 +13,10 @@ from confide._helpers import clean, later
 from confide.core import Release
 from confide.errors import PlanError
 from confide.methods.tables.table_one.reading import Cells, Level, Numeric, Row
-from confide.results.base import DOMINATED, DOMINATES, BaseResult, dominated
+from confide.results.base import BaseResult
 from confide.results.pages.content import LITERAL, Column, check_alpha, folded, level_words
 from confide.results.pages.table import DASH, Laid
+from confide.results.privacy_share import DOMINATED, DOMINATES, dominated
 
 if TYPE_CHECKING:
     import pandas as pd
