@@ -24,7 +24,7 @@ from confide._helpers import later, near_match
 from confide.core import Composed, Event, Method, OpaqueRelease, Plan, Test
 from confide.core.allowance import checked_privacy
 from confide.core.codec import plain
-from confide.errors import ConfideError, PlanError
+from confide.errors import ConfideError, FileError, PlanError
 from confide.forecast import SCENARIOS, Run, Simulated, run, simulated
 from confide.guarantees import GDP, ApproxDP, Guarantee
 from confide.guarantees.validation import EXACT, is_whole
@@ -100,7 +100,7 @@ class Task:
         classes = isinstance(schema[response], Categorical)
         if self.of == "classes" and not classes:
             raise PlanError(
-                f"{response!r} is a number, and classes are the levels of a categorical column; declare its levels"
+                f"{response!r} is a number, and classes are the levels of a categorical column", "declare its levels"
             )
         if self.of != "classes" and self.outcome != "two" and classes:
             raise PlanError(
@@ -118,7 +118,7 @@ def _columns(formula: str, schema: Schema) -> tuple[str, tuple[str, ...]]:
     found = [hidden(side, schema.names)[1].values() for side in sides(str(formula))]
     names = [tuple(name for name in side if name in schema.names) for side in found]
     if len(names) != 2 or not names[0]:
-        raise PlanError(f'a formula names a response and features of the schema, got {formula!r}; write "y ~ a + b"')
+        raise PlanError(f"a formula names a response and features of the schema, got {formula!r}", 'write "y ~ a + b"')
     return names[0][0], names[1]
 
 
@@ -130,7 +130,7 @@ def _at(formula: str, schema: Schema) -> list[float]:
     name = (_columns(formula, schema)[1] or ("",))[0]
     column = schema[name] if name in schema.names else None
     if column is None or isinstance(column, Categorical):
-        raise PlanError(f'a curve has one numeric feature, got {formula!r}; write "y ~ x"')
+        raise PlanError(f"a curve has one numeric feature, got {formula!r}", 'write "y ~ x"')
     return [float(column.low + place * (column.high - column.low)) for place in _PLACES]
 
 
@@ -730,11 +730,12 @@ def _public(similar_data: Any) -> pd.DataFrame:
         try:
             return pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
         except (OSError, ValueError):
-            raise PlanError(
-                f"similar_data={str(similar_data)!r} cannot be read as CSV or Parquet; give a path to public rows"
+            raise FileError(
+                f"similar_data={str(similar_data)!r} cannot be read as CSV or Parquet", "give a path to public rows"
             ) from None
     if not isinstance(similar_data, pd.DataFrame) or not len(similar_data):
         raise PlanError(
-            f"similar_data takes public rows, a frame or a path, got {type(similar_data).__name__}; leave it out for simulated records"
+            f"similar_data takes public rows, a frame or a path, got {type(similar_data).__name__}",
+            "leave it out for simulated records",
         )
     return similar_data

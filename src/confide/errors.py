@@ -10,10 +10,33 @@ from __future__ import annotations
 class ConfideError(Exception):
     """Base of all errors that confide raises on purpose.
 
+    Parameters
+    ----------
+    problem : str
+        What was given, and which rule it breaks.
+    remedy : str, default ""
+        What to do: the call that works, or the smallest change. The command line
+        and the studio print it in their own words.
+
+    Notes
+    -----
     `exit_code` is what the command line returns for it.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> print(cf.ConfideError("n must be above 0, got 0", "write n=100"))
+    n must be above 0, got 0; write n=100
     """
 
     exit_code = 2
+
+    def __init__(self, problem: str = "", remedy: str = "") -> None:
+        super().__init__(problem, remedy)
+        self.problem, self.remedy = str(problem), str(remedy)
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, [self.problem, self.remedy]))
 
 
 class SchemaError(ConfideError, ValueError):
@@ -24,6 +47,12 @@ class SchemaError(ConfideError, ValueError):
 
 class PlanError(ConfideError, ValueError):
     """The analysis cannot be planned from public facts, such as a formula or a parameter."""
+
+    exit_code = 3
+
+
+class FileError(ConfideError):
+    """A file does not exist, cannot be read or cannot be written."""
 
     exit_code = 3
 
@@ -49,8 +78,10 @@ class BudgetExceeded(ConfideError):
 
     Parameters
     ----------
-    message : str
-        The cost, the rest of the budget, and what to do.
+    problem : str
+        The cost, and the rest of the budget.
+    remedy : str, default ""
+        What would fit, or how the steward raises the budget.
     requested : str, default ""
         Guarantee that was asked for.
     spent : str, default ""
@@ -67,8 +98,10 @@ class BudgetExceeded(ConfideError):
 
     exit_code = 4
 
-    def __init__(self, message: str, *, requested: str = "", spent: str = "", remaining: str = "") -> None:
-        super().__init__(message)
+    def __init__(
+        self, problem: str, remedy: str = "", *, requested: str = "", spent: str = "", remaining: str = ""
+    ) -> None:
+        super().__init__(problem, remedy)
         self.requested = requested
         self.spent = spent
         self.remaining = remaining

@@ -119,7 +119,7 @@ class ReleasedRegression(ModelAbstract):  # type: ignore[misc]
         """The terms at rows of a public frame."""
         matrix = self._design.matrix(_columns(newdata, _used(self._design)))
         if not np.isfinite(matrix).all():
-            raise PlanError("newdata has missing values or undeclared labels; give complete public rows")
+            raise PlanError("newdata has missing values or undeclared labels", "give complete public rows")
         return matrix[:, self._columns]
 
     def get_predict(self, params: Any, newdata: Any) -> pl.DataFrame:
@@ -155,7 +155,8 @@ class ReleasedRegression(ModelAbstract):  # type: ignore[misc]
         column = self._design.schema[name] if name in used else None
         if column is None or isinstance(column, Categorical):
             raise PlanError(
-                f"a slope is along a numeric column of the terms, {', '.join(used)}, got {name!r}; compare levels by comparisons()"
+                f"a slope is along a numeric column of the terms, {', '.join(used)}, got {name!r}",
+                "compare levels by comparisons()",
             )
         return _STEP * float(column.high - column.low)
 
@@ -194,8 +195,8 @@ def _checked(result: Any) -> ModelMatrix:
     """The design of a result that can be adapted."""
     if not isinstance(result, (LinearEstimates, LogisticEstimates, PoissonEstimates)):
         raise PlanError(
-            f"adapt takes the result of a linear, logistic or Poisson regression, got {type(result).__name__}; write "
-            "adapt(cf.infer(release), data)"
+            f"adapt takes the result of a linear, logistic or Poisson regression, got {type(result).__name__}",
+            "write adapt(cf.infer(release), data)",
         )
     if isinstance(result, SharedEstimates) and result.tables:
         raise PlanError(f"the release holds several responses; adapt one: result[{next(iter(result.tables))!r}]")
@@ -205,12 +206,13 @@ def _checked(result: Any) -> ModelMatrix:
         )
     if result.bias is not None:
         raise NoResult(
-            "these coefficients have a bound on their bias, which marginaleffects would leave out; "
-            "write result.get_prediction(frame), whose intervals include it"
+            "these coefficients have a bound on their bias, which marginaleffects would leave out",
+            "write result.get_prediction(frame), whose intervals include it",
         )
     if isinstance(result, LinearEstimates) and not result.predicts_the_line:
         raise NoResult(
-            "this line was fitted for prediction alone, and moves predictions into the response's bounds; write result.predict(frame)"
+            "this line was fitted for prediction alone, and moves predictions into the response's bounds",
+            "write result.predict(frame)",
         )
     return result.design
 
@@ -232,7 +234,8 @@ def _public(data: Any, design: ModelMatrix) -> pl.DataFrame:
     """The rows that averages are over, levels as the schema orders them."""
     if hasattr(data, "rereadable"):  # a source, and what is no frame of rows
         raise PlanError(
-            f"data must be public or synthetic rows, and these are the records: a prediction for each would publish them; write {_EXAMPLE}"
+            "data must be public or synthetic rows, and these are the records: a prediction for each would publish them",
+            f"write {_EXAMPLE}",
         )
     columns = {}
     for name, values in _columns(data, _used(design)).items():
@@ -246,7 +249,7 @@ def _public(data: Any, design: ModelMatrix) -> pl.DataFrame:
             columns[name] = pl.Series(name, np.asarray(values, dtype=np.float64))
     frame = pl.DataFrame(columns)
     if not frame.height or any(series.is_null().any() or _unknown(series) for series in frame):
-        raise PlanError(f"data must have at least one row and no missing value; write {_EXAMPLE}")
+        raise PlanError("data must have at least one row and no missing value", f"write {_EXAMPLE}")
     others = [name for name in getattr(data, "columns", data) if name not in columns]
     return frame.with_columns(_plain(name, values) for name, values in _columns(data, others).items())
 

@@ -64,7 +64,8 @@ class Targets:
         own = {key: x for key, x in (("margin", margin), ("cv", cv)) if _positive(x) or (key == "cv" and is_number(x))}
         if privacy is not None:
             raise PlanError(
-                f"{name} states how precise a release must be, and privacy what it may cost; give one of them; {example}"
+                f"{name} states how precise a release must be, and privacy what it may cost; give one of them",
+                f"{example}",
             )
         if n is None:
             raise PlanError(
@@ -83,7 +84,8 @@ class Targets:
         if cv is not None and not _positive(cv):
             raise PlanError(
                 "cv names standard errors over the numbers, above 0 (0.02 for 2%), by the names of the plan's forecast, or is one for "
-                f"all, got {cv!r}; {_RELATIVE}"
+                f"all, got {cv!r}",
+                f"{_RELATIVE}",
             )
         return cls(*({str(key): float(x) for key, x in (given or {}).items()} for given in (margin, cv)))
 
@@ -141,7 +143,8 @@ class _Reached:
         counts = [key for key in made.forecast if key not in BESIDE]
         if not counts:
             raise PlanError(
-                f"{made.method.name} forecasts no standard errors, so that no precision can be planned; give privacy=cf.GDP(...)"
+                f"{made.method.name} forecasts no standard errors, so that no precision can be planned",
+                "give privacy=cf.GDP(...)",
             )
         rows = made.forecast[counts[0]]
         # what is told in the few scenarios that are answered at all is no forecast of a release
@@ -294,7 +297,8 @@ class MarginsByCost:
         """From a plan at each level."""
         if isinstance(levels, str) or not isinstance(levels, Iterable):
             raise PlanError(
-                f"levels must be numbers, got {levels!r}; write cf.margins_by_cost(method, schema, n=2000, levels=(0.5, 1.0))"
+                f"levels must be numbers, got {levels!r}",
+                "write cf.margins_by_cost(method, schema, n=2000, levels=(0.5, 1.0))",
             )
         levels = tuple(levels)
         rows: dict[str, list[tuple[float, float] | None]] = {}
@@ -369,7 +373,8 @@ class MarginsByCost:
         unknown = [name for name in labels if name not in self.rows]
         if unknown:
             raise PlanError(
-                f"labels must be of {', '.join(self.rows)}, got {unknown[0]!r}; write plot(labels={{{next(iter(self.rows))!r}: ...}})"
+                f"labels must be of {', '.join(self.rows)}, got {unknown[0]!r}",
+                f"write plot(labels={{{next(iter(self.rows))!r}: ...}})",
             )
         axes = Figure(figsize=(7, 4.5), layout="constrained").add_subplot() if ax is None else ax
         frame = self.to_frame()

@@ -124,9 +124,9 @@ def register(method: type[Any]) -> type[Any]:
     """
     for fact in ("name", "family"):
         if not isinstance(getattr(method, fact, None), str):
-            raise PlanError(f'{method.__name__} says no {fact}; write {fact}: ClassVar[str] = "..." in the class')
+            raise PlanError(f"{method.__name__} says no {fact}", f'write {fact}: ClassVar[str] = "..." in the class')
     if method.name in known() and _load(method.name) is not method:
-        raise PlanError(f"a method named {method.name!r} exists already; give yours another name")
+        raise PlanError(f"a method named {method.name!r} exists already", "give yours another name")
     _registered[method.name] = method
     return method
 
@@ -150,12 +150,12 @@ def _load(name: str) -> type[Any]:
         found: type[Any] = point.load()
     except Exception as error:
         raise PlanError(
-            f"the method {name!r} is installed ({point.value}) and cannot be loaded: {type(error).__name__}; "
-            "repair or remove the package that brings it"
+            f"the method {name!r} is installed ({point.value}) and cannot be loaded: {type(error).__name__}",
+            "repair or remove the package that brings it",
         ) from error
     if getattr(found, "name", None) != name:
         raise PlanError(
-            f"the entry point {name!r} leads to a method that calls itself otherwise; give both the same name"
+            f"the entry point {name!r} leads to a method that calls itself otherwise", "give both the same name"
         )
     return found
 
@@ -264,6 +264,7 @@ def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:
     if again.sha256 != plan.sha256:
         raise PlanError(
             f"the plan cannot be made again from its own method, schema and request. It was written by another version than "
-            f"{plan.method.name} {method.version}, for another schema, or altered; make a new one with `confide plan`"
+            f"{plan.method.name} {method.version}, for another schema, or altered",
+            "make a new one with `confide plan`",
         )
     return method, again

@@ -228,7 +228,10 @@ def test_a_ledger_of_an_enforced_unit_names_it():
         ("typical=(low, high) in the schema", "typical = { low = ..., high = ... } in the schema"),
         ("ask with relation='substitute' in the guarantee", "ask with --relation substitute in the guarantee"),
         ("use it: Ledger.open('ledger.db', dataset='hh')", "use it: --dataset hh"),
-        ("ledger.amend(GDP(..., delta=...), reason='...')", "confide ledger amend ledger.db --dataset hh --mu ... --delta ... --reason TEXT"),
+        (
+            "ledger.amend(GDP(..., delta=...), reason='...')",
+            "confide ledger amend ledger.db --dataset hh --mu ... --delta ... --reason TEXT",
+        ),
         (
             "Ledger.create(path, dataset='own', budget=GDP(2.0, relation='substitute', unit='record', trust='local'))",
             "confide ledger init OTHER_LEDGER --dataset own --mu 2.0 --relation substitute --trust local",

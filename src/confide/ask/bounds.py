@@ -201,7 +201,7 @@ def find_bounds(
     requested = checked_privacy(privacy)
     checked_ledger(ledger)
     if isinstance(coverage, bool) or not isinstance(coverage, (int, float)) or not 0.5 <= coverage <= 0.9999:
-        raise PlanError(f"coverage must be a share from 0.5 to 0.9999, got {coverage!r}; write coverage=0.99")
+        raise PlanError(f"coverage must be a share from 0.5 to 0.9999, got {coverage!r}", "write coverage=0.99")
     from confide.sources import read as read_records
 
     reach = asinh(_MOST / _LEAST)

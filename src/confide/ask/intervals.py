@@ -138,7 +138,7 @@ def interval_method(
     kinds = MeanAndVariance.kinds if verb == "mean" else KINDS
     if kind is not None and kind not in kinds:
         allowed = " or ".join(f'"{one}"' for one in kinds)
-        raise PlanError(f"the kind of {verb} must be {allowed}, got {kind!r}; leave it out for the family's own")
+        raise PlanError(f"the kind of {verb} must be {allowed}, got {kind!r}", "leave it out for the family's own")
     open_ = _open_relation(verb, column, schema, privacy, kind, settings)
     where = privacy.relation or relation or open_
     if where == "substitute" and not (verb == Difference.name and _needs_tables(column, schema)):
@@ -186,8 +186,8 @@ def _check_second(schema: Schema, formula: str, level: Any) -> None:
     outcome = column_named(_sides(formula)[0], schema.names)
     if level is not None and level_code(schema, outcome, level) != 1:
         raise PlanError(
-            f"a difference of shares is of the outcome's second level, {level_name(schema, outcome, 1)}, got level={level!r}; leave level "
-            "out: the difference of the other level is the same with the other sign"
+            f"a difference of shares is of the outcome's second level, {level_name(schema, outcome, 1)}, got level={level!r}",
+            "leave level out: the difference of the other level is the same with the other sign",
         )
 
 
@@ -212,13 +212,14 @@ def _of_tables(
         if verb == Difference.name:
             alone = "the difference of two columns of two levels each has a pure guarantee, and no other one has"
         raise PlanError(
-            f"{verb} of {column!r} is answered by a table with Gaussian noise here, got {privacy}; write cf.GDP(...) or cf.ApproxDP(...), "
-            f"on a ledger with this kind of budget. With relation='substitute' in the guarantee and the ledger {alone}"
+            f"{verb} of {column!r} is answered by a table with Gaussian noise here, got {privacy}",
+            "write cf.GDP(...) or cf.ApproxDP(...), "
+            f"on a ledger with this kind of budget. With relation='substitute' in the guarantee and the ledger {alone}",
         )
     level = settings.pop("level", None)
     where = settings.pop("where", None)
     if settings:
-        raise PlanError(f"under add-remove {verb} takes no {', '.join(sorted(settings))}; leave it out")
+        raise PlanError(f"under add-remove {verb} takes no {', '.join(sorted(settings))}", "leave it out")
     made: Any
     if verb == Proportion.name:
         names = [level_name(schema, column, code) for code in asked_levels(schema, column, level)]
@@ -240,7 +241,8 @@ def _of_tables(
         return IntervalAnswer(made, lambda release: _difference(release, made, group, outcome, what, place))
     if level is not None:
         raise PlanError(
-            f"a difference of means has no level, and {outcome} is not a column of labels, got level={level!r}; leave it out"
+            f"a difference of means has no level, and {outcome} is not a column of labels, got level={level!r}",
+            "leave it out",
         )
     made = Means(f"{outcome} ~ {group}", inference=_POPULATION, where=where)
     return IntervalAnswer(made, lambda release: _difference(release, made, group, outcome, None))
@@ -249,7 +251,9 @@ def _of_tables(
 def _sides(formula: str) -> list[str]:
     parts = sides(formula)
     if len(parts) != 2 or not all(parts):
-        raise PlanError(f'a difference takes outcome ~ group, got {formula!r}; write "smoker ~ sex" or "income ~ sex"')
+        raise PlanError(
+            f"a difference takes outcome ~ group, got {formula!r}", 'write "smoker ~ sex" or "income ~ sex"'
+        )
     return parts
 
 
@@ -358,8 +362,8 @@ def _one_call(said: Callable[[], Any]) -> Callable[..., Any]:
         requested = checked_call(f"cf.intervals.{verb}", known, privacy, ledger, settings, example=example)
         if not hasattr(data, "schema"):
             raise PlanError(
-                f"data must come from cf.read, got {type(data).__name__}; write "
-                f"cf.intervals.{verb}(cf.read(frame, schema), {column!r}, ...)"
+                f"data must come from cf.read, got {type(data).__name__}",
+                f"write cf.intervals.{verb}(cf.read(frame, schema), {column!r}, ...)",
             )
         answer = interval_method(
             verb,

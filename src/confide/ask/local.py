@@ -113,10 +113,10 @@ def plan(
     made = planned(schema, columns, **asked)
     if formula is None:
         if n is not None or practice is not None:
-            raise PlanError("n= and practice= are for the standard errors of a formula; write formula='y ~ x'")
+            raise PlanError("n= and practice= are for the standard errors of a formula", "write formula='y ~ x'")
         return made
     if n is None:
-        raise PlanError("standard errors need a number of records; write n=10_000")
+        raise PlanError("standard errors need a number of records", "write n=10_000")
     from confide.local.precision import outlook
 
     about = {key: asked[key] for key in ("privacy", "noise", "levels", "zeta") if key in asked}
@@ -318,7 +318,8 @@ def protect_source(
 
     if ledger is not None and seed is not None:
         raise PrivacyError(
-            "simulated noise protects no one and is never charged; write ledger=None with a seed, or leave the seed out"
+            "simulated noise protects no one and is never charged",
+            "write ledger=None with a seed, or leave the seed out",
         )
     made = planned(source.schema, columns, simulated=seed is not None, **asked)
     rows = RowSource(source)
@@ -327,7 +328,7 @@ def protect_source(
     about = _about(ledger, made, source.schema, source.dataset)
     told = arrow_schema(source.schema, made.protection)
     if source.reads(path):
-        raise PlanError(f"{str(path)!r} is the file that is read; give the file of protected rows another name")
+        raise PlanError(f"{str(path)!r} is the file that is read", "give the file of protected rows another name")
     with Place(Path(path), force) as place:
         if ledger is not None:
             _rehearse(source, made, told, place)
@@ -524,7 +525,8 @@ class Releaser:
         """
         if not allow_update:
             raise PlanError(
-                "a new version publishes every record once more, and is charged for all of them; write allow_update=True"
+                "a new version publishes every record once more, and is charged for all of them",
+                "write allow_update=True",
             )
         from confide.local.release import Stream
 
@@ -547,8 +549,9 @@ def _about(ledger: Ledger | None, made: Planned, schema: Schema, dataset: str | 
     ):
         raise PlanError(
             f"protected rows have a separate ledger, and this one counts unit={ledger.unit!r}, relation={ledger.relation!r}, "
-            f"trust={ledger.trust!r}; open one: Ledger.create(path, dataset={ledger.dataset!r}, budget=cf.GDP(2.0, 1e-3, "
-            f"relation='substitute', unit={made.level!r}, trust='local'))"
+            f"trust={ledger.trust!r}",
+            f"open one: Ledger.create(path, dataset={ledger.dataset!r}, budget=cf.GDP(2.0, 1e-3, "
+            f"relation='substitute', unit={made.level!r}, trust='local'))",
         )
     return about
 

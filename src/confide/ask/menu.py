@@ -180,7 +180,7 @@ def named_in(form: Mapping[str, str]) -> dict[str, dict[str, str]]:
                 count += 1
             taken.add(name)
         if name in named:
-            raise PlanError(f"row {place + 1}: there is a question {name!r} already; give it another name")
+            raise PlanError(f"row {place + 1}: there is a question {name!r} already", "give it another name")
         named[name] = own
     return named
 

@@ -93,7 +93,7 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
         lacks += ["ledger (None charges none)"] if ledger is LEFT_OUT else []
         if len(lacks) > 1 or set(lacks) & set(leading.parameters):
             listed = " and ".join(filter(None, [", ".join(lacks[:-1]), lacks[-1]]))
-            raise PlanError(f"{verb} needs {listed}; write {verb}({example})")
+            raise PlanError(f"{verb} needs {listed}", f"write {verb}({example})")
         *given, data = leading.bind(*spoken.args, **spoken.kwargs).args
         if readings:
             checked_inference(chosen.get("inference"), f"{verb}(...")
@@ -140,8 +140,8 @@ def checked_ledger(ledger: Ledger | None) -> None:
     """Refuse a call that says nothing of the ledger."""
     if ledger is LEFT_OUT:
         raise PlanError(
-            "ledger was left out: say which ledger is charged, or that none is; write "
-            'ledger=cf.Ledger.open("ledger.db", dataset="survey"), or ledger=None for no charge'
+            "ledger was left out: say which ledger is charged, or that none is",
+            'write ledger=cf.Ledger.open("ledger.db", dataset="survey"), or ledger=None for no charge',
         )
 
 
@@ -161,6 +161,7 @@ def checked_call(
         if name not in known:
             raise PlanError(
                 f"{verb} has no option {name!r}{near_match(name, (*known, *_OWN))}; its options are "
-                f"{', '.join((*_OWN, *known))}; write {verb}({example})"
+                f"{', '.join((*_OWN, *known))}",
+                f"write {verb}({example})",
             )
     return requested

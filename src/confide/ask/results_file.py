@@ -17,7 +17,7 @@ from confide.core import Release
 from confide.core.codec import plain
 from confide.core.exact import canonical_json, digest
 from confide.engine import infer
-from confide.errors import PlanError
+from confide.errors import FileError
 
 
 def write_results(release: Release, path: str | Path, alpha: float | None = None) -> Path:
@@ -39,7 +39,7 @@ def write_results(release: Release, path: str | Path, alpha: float | None = None
 
     Raises
     ------
-    PlanError
+    FileError
         The file cannot be written.
 
     Examples
@@ -59,8 +59,8 @@ def write_results(release: Release, path: str | Path, alpha: float | None = None
     try:
         target.write_text(with_results(release, json.loads(result.to_json(**level))), encoding="utf-8", newline="")
     except OSError as error:
-        raise PlanError(
-            f"the release cannot be written to {str(target)!r}: {error.strerror}; give a file in a folder that exists"
+        raise FileError(
+            f"the release cannot be written to {str(target)!r}: {error.strerror}", "give a file in a folder that exists"
         ) from None
     return target
 

@@ -124,8 +124,8 @@ def synthesize(
                 *_SETTINGS,
             )
             raise PlanError(
-                f"synthesize has no option {name!r}{near_match(name, known)}; its options are {', '.join(known)}; write "
-                'synthesize(data, "y ~ x", privacy=cf.GDP(1.0), ledger=None)'
+                f"synthesize has no option {name!r}{near_match(name, known)}; its options are {', '.join(known)}",
+                'write synthesize(data, "y ~ x", privacy=cf.GDP(1.0), ledger=None)',
             )
     if path is not None:
         check_place(Path(path))
@@ -144,20 +144,20 @@ def synthesize(
 def _source(data: Any, schema: Any) -> Source:
     if hasattr(data, "rereadable"):
         if schema is not None:
-            raise PlanError("data from cf.read has its schema already; leave schema out")
+            raise PlanError("data from cf.read has its schema already", "leave schema out")
         source: Source = data
         return source
     if schema is None:
         raise PlanError(
-            f"data of type {type(data).__name__} needs a schema; write synthesize(data, formula, schema=schema, ...) or "
-            "give what cf.read(data, schema) returns"
+            f"data of type {type(data).__name__} needs a schema",
+            "write synthesize(data, formula, schema=schema, ...) or give what cf.read(data, schema) returns",
         )
     return read(data, schema)
 
 
 def _check_files(files: Any) -> None:
     if isinstance(files, bool) or not isinstance(files, (int, np.integer)) or not 1 <= files <= 1_000:
-        raise PlanError(f"files must be a whole number from 1 to 1000, got {files!r}; write files=5")
+        raise PlanError(f"files must be a whole number from 1 to 1000, got {files!r}", "write files=5")
 
 
 # --- reading back -------------------------------------------------------------------------------------------------------
@@ -210,8 +210,8 @@ def refit(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], formu
     path = path[0] if isinstance(path, (list, tuple)) else path
     if not isinstance(path, (str, os.PathLike)):
         raise PlanError(
-            f"refit takes the path of a synthetic file, or a list of them, got {type(path).__name__}; save the table and write "
-            'cf.synthesis.refit("table.parquet")'
+            f"refit takes the path of a synthetic file, or a list of them, got {type(path).__name__}",
+            'save the table and write cf.synthesis.refit("table.parquet")',
         )
     found = load(Path(path))
     method = _regression(found.release)
@@ -257,17 +257,19 @@ def _question(release: Release, released: str, formula: str | None) -> ResultOpt
     terms = ", ".join(term.name for term in held.terms)
     advice = f'the file was made for "{released}"; write cf.synthesis.refit(path) for it, or a formula with fewer of its terms ({terms})'
     if asked.response.name != held.response.name:
-        raise PlanError(f"the release holds the response {held.response.name!r}, not {asked.response.name!r}; {advice}")
+        raise PlanError(
+            f"the release holds the response {held.response.name!r}, not {asked.response.name!r}", f"{advice}"
+        )
     if asked.intercept != held.intercept:
-        raise PlanError(f"the release holds a line {'with' if held.intercept else 'without'} an intercept; {advice}")
+        raise PlanError(f"the release holds a line {'with' if held.intercept else 'without'} an intercept", f"{advice}")
     names = tuple(term.name for term in asked.terms)
     unknown = [name for name in names if name not in held.names]
     if unknown:
-        raise PlanError(f"the release does not hold {', '.join(unknown)}; {advice}")
+        raise PlanError(f"the release does not hold {', '.join(unknown)}", f"{advice}")
     if set(names) == {term.name for term in held.terms}:
         return None
     if not names:
-        raise PlanError(f"the formula {formula!r} has no terms; {advice}")
+        raise PlanError(f"the formula {formula!r} has no terms", f"{advice}")
     return ResultOptions(subset=names)
 
 
@@ -343,7 +345,8 @@ def combine_synthetic(paths: Sequence[str | os.PathLike[str]], formula: str | No
     """
     if len(paths) < 2:
         raise PlanError(
-            'combine takes at least two files of one release; make them with files=5, or write cf.synthesis.refit("table.parquet")'
+            "combine takes at least two files of one release",
+            'make them with files=5, or write cf.synthesis.refit("table.parquet")',
         )
     found = [load(Path(path)) for path in paths]
     first = found[0].release
@@ -351,13 +354,13 @@ def combine_synthetic(paths: Sequence[str | os.PathLike[str]], formula: str | No
         raise PlanError("the files belong to different releases; combine those that one call of cf.synthesize wrote")
     numbers = [one.facts.get("file") for one in found]
     if len(set(numbers)) < len(numbers):
-        raise PlanError("a file was given twice; give each file of the release once")
+        raise PlanError("a file was given twice", "give each file of the release once")
     method = _regression(first)
     result = method.infer(first, _question(first, method.formula, formula))
     if not all(one.facts.get("drawn_line") for one in found):
         raise NoResult(
-            "the files were made on one line, because the release gives no valid covariance or only one file was asked for; "
-            'write cf.synthesis.refit("table.parquet")'
+            "the files were made on one line, because the release gives no valid covariance or only one file was asked for",
+            'write cf.synthesis.refit("table.parquet")',
         )
     if len(result.names) < len(_design(first).names):
         raise PlanError(

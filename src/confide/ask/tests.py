@@ -179,8 +179,9 @@ def check_weights(name: str, settings: Mapping[str, Any]) -> None:
     """Refuse weights under which the null law of a test does not hold."""
     if METHODS[name] is not Means and settings.get("weights") is not None:
         raise PlanError(
-            f"{name} tests records that count alike, and weights change its null law; leave weights out, or ask for "
-            "cf.tables.shares(..., weights=...) with intervals and differences. ttest_ind, ttest_rel and f_oneway take weights"
+            f"{name} tests records that count alike, and weights change its null law",
+            "leave weights out, or ask for "
+            "cf.tables.shares(..., weights=...) with intervals and differences. ttest_ind, ttest_rel and f_oneway take weights",
         )
 
 
@@ -193,13 +194,13 @@ def check_groups(name: str, method: Any, schema: Schema) -> None:
     groups = method.about(schema).crossing.attributes
     if len(groups) != 1:
         raise PlanError(
-            f"{name} compares the levels of one column, got {method.formula!r}; "
-            'write "income ~ sex", or ask for cf.tables.means and its test(..., "sex")'
+            f"{name} compares the levels of one column, got {method.formula!r}",
+            'write "income ~ sex", or ask for cf.tables.means and its test(..., "sex")',
         )
     if name == "ttest_ind" and groups[0].size != 2:
         raise PlanError(
-            f"a t test compares two groups, and {groups[0].name!r} has {groups[0].size}; ask for cf.tests.f_oneway, "
-            "or declare two levels, as cut(age, 40) does"
+            f"a t test compares two groups, and {groups[0].name!r} has {groups[0].size}",
+            "ask for cf.tests.f_oneway, or declare two levels, as cut(age, 40) does",
         )
 
 
@@ -250,7 +251,8 @@ def asked_of(name: str, formula: str, **given: Any) -> tuple[str, Callable[[Any]
     if name == "ttest_rel":
         if len(sides(formula)) > 1:
             raise PlanError(
-                f'ttest_rel takes a difference of columns, got {formula!r}; write ttest_rel("after - before", data, ...)'
+                f"ttest_rel takes a difference of columns, got {formula!r}",
+                'write ttest_rel("after - before", data, ...)',
             )
         return f"{formula} ~ 1", lambda table: table.test("mean")
     if name == "chi2_contingency":
@@ -341,7 +343,7 @@ def _contingency(formula: str, given: str | Sequence[str] | None) -> tuple[str, 
     parts = parted(formula, "*:")
     if len(parts) != 2 or len(sides(formula)) > 1 or len(parted(formula, "+")) > 1:
         raise PlanError(
-            f'independence is of two attributes, got {formula!r}; write "smoker * region", given="sex" for strata'
+            f"independence is of two attributes, got {formula!r}", 'write "smoker * region", given="sex" for strata'
         )
 
     def ask(table: Any) -> HypothesisTests:
@@ -361,7 +363,7 @@ def _sides(verb: str, formula: str) -> tuple[str, str]:
     both = sides(formula)
     if len(both) != 2 or not all(both):
         raise PlanError(
-            f'{verb} takes a formula with two sides, got {formula!r}; write {verb}("income ~ sex", data, ...)'
+            f"{verb} takes a formula with two sides, got {formula!r}", f'write {verb}("income ~ sex", data, ...)'
         )
     return both[0], both[1]
 

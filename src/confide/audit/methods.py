@@ -388,8 +388,8 @@ def audit(
         )
     if isinstance(claim, int | float):
         raise PrivacyError(
-            f"a claim is a guarantee or a curve, got the number {claim!r}, which may be a mu or an epsilon; write claim=GDP({claim!r}) or "
-            f"claim=PureDP({claim!r})"
+            f"a claim is a guarantee or a curve, got the number {claim!r}, which may be a mu or an epsilon",
+            f"write claim=GDP({claim!r}) or claim=PureDP({claim!r})",
         )
     return audit_function(target, data, neighbour, claim, runs, confidence, relation, delta, vectorised)
 

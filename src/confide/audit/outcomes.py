@@ -131,8 +131,8 @@ def _numeric(array: NDArray[Any]) -> bool:
 def _check(array: NDArray[Any], runs: int) -> None:
     if array.ndim == 0 or len(array) != runs:
         raise PrivacyError(
-            f"a mechanism that makes all runs at once must return one outcome per run, first axis {runs}, got shape {array.shape}; "
-            "write mechanism(data, runs) -> array (runs, ...), or leave vectorised=False"
+            f"a mechanism that makes all runs at once must return one outcome per run, first axis {runs}, got shape {array.shape}",
+            "write mechanism(data, runs) -> array (runs, ...), or leave vectorised=False",
         )
 
 

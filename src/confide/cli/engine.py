@@ -66,7 +66,7 @@ def make(name: str, model: str, settings: dict[str, Any]) -> Any:
         raise PlanError(f"method {name!r} takes no parameter, so there is nothing that {model!r} could be")
     if first in settings:
         raise Refused(
-            f"--param {first}=... and the argument {model!r} are the same parameter of {name!r}; give it once"
+            f"--param {first}=... and the argument {model!r} are the same parameter of {name!r}", "give it once"
         )
     return registry.make(name, **{first: model}, **settings)
 
@@ -80,8 +80,8 @@ def open_ledger(path: str | Path | None, dataset: str | None, named: str | None)
     held = () if dataset is not None or named is None else Ledger.datasets(path)
     if dataset is None and named is not None and not any(same_name(named, name) for name in held):
         raise PlanError(
-            f"the schema names dataset {named!r}, and the ledger holds {', '.join(map(repr, held)) or 'none'}; open a budget: "
-            f"Ledger.create(path, dataset={named!r}, budget=...), or correct the schema"
+            f"the schema names dataset {named!r}, and the ledger holds {', '.join(map(repr, held)) or 'none'}",
+            f"open a budget: Ledger.create(path, dataset={named!r}, budget=...), or correct the schema",
         )
     return Ledger.open(path, dataset=dataset or named)
 
@@ -93,8 +93,9 @@ def check_relation(method: Any, book: Ledger | None) -> None:
     has, own = tuple(method.relations), book.show().relation
     if own not in has:
         raise PlanError(
-            f"dataset {book.dataset!r} counts releases under {own}, and method {method.name} has {' and '.join(has)} alone; take a method "
-            f"that has {own} (confide methods lists them), or a ledger that was opened with --relation {has[0]}"
+            f"dataset {book.dataset!r} counts releases under {own}, and method {method.name} has {' and '.join(has)} alone",
+            "take a method "
+            f"that has {own} (confide methods lists them), or a ledger that was opened with --relation {has[0]}",
         )
 
 
@@ -453,7 +454,9 @@ class PrivacyUnitOptions:
         if self.schema is not None:
             return self._of(load_schema(self.schema))
         if self.dataset is None:
-            raise Refused("the dataset is missing; give --dataset NAME, or --schema FILE, which names dataset and unit")
+            raise Refused(
+                "the dataset is missing", "give --dataset NAME, or --schema FILE, which names dataset and unit"
+            )
         if self.unit is None and self.rows_per_unit is None and look:
             self._check_beside(book, options)
         return self.dataset, self.unit or "record", self.rows_per_unit
@@ -461,13 +464,13 @@ class PrivacyUnitOptions:
     def _of(self, schema: Schema) -> tuple[str, str, int | None]:
         dataset = self.dataset or schema.dataset
         if dataset is None:
-            raise Refused(f'{self.schema} names no dataset; write dataset = "NAME" in it, or give --dataset NAME')
+            raise Refused(f"{self.schema} names no dataset", 'write dataset = "NAME" in it, or give --dataset NAME')
         words = unit_options(schema)
         rows = int(words[3]) if len(words) > 2 else None
         for option, given, own in (("--unit", self.unit, words[1]), ("--rows-per-unit", self.rows_per_unit, rows)):
             if given is not None and given != own:
                 raise Refused(
-                    f"{option} {given} is not what {self.schema} says ({shlex.join(words)}); leave out {option}"
+                    f"{option} {given} is not what {self.schema} says ({shlex.join(words)})", f"leave out {option}"
                 )
         return dataset, words[1], rows
 
@@ -489,6 +492,6 @@ class PrivacyUnitOptions:
                 call = f"confide ledger init {'LEDGER' if '://' in book else shlex.quote(book)}"
                 own = shlex.join(["--dataset", self.dataset or "", *whose])
                 raise Refused(
-                    f"{place} protects one {whose[1]}, and a budget without --unit protects single records; write\n"
-                    f"  {call} {own} {options}\n(or --unit record, which refuses releases by {place})"
+                    f"{place} protects one {whose[1]}, and a budget without --unit protects single records",
+                    f"write\n  {call} {own} {options}\n(or --unit record, which refuses releases by {place})",
                 )

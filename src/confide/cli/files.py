@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from confide.cli.options import PICTURES, Csv, Plot, PlotKind, Report, Title, Verbose
 from confide.cli.session import Refused, Session, reading_only
 from confide.cli.tables import fine
-from confide.errors import PlanError, ReleaseError
+from confide.errors import FileError, PlanError, ReleaseError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,22 +65,24 @@ class Output:
         except (OSError, ValueError, RuntimeError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else "no usable file name"
             raise Refused(
-                f"{self.path} cannot be written: {reason}; nothing was done; give a folder that you may write to"
+                f"{self.path} cannot be written: {reason}; nothing was done", "give a folder that you may write to"
             ) from None
         self._place = place
 
     def _there(self) -> Refused:
-        return Refused(f"{self.path} exists; nothing was done; give another {self._option}, or --force to replace it")
+        return Refused(
+            f"{self.path} exists; nothing was done", f"give another {self._option}, or --force to replace it"
+        )
 
     def _check(self, force: bool) -> None:
         if self._target.exists():
             if not self._target.is_file():
-                raise Refused(f"{self.path} is not a file that can be replaced; give another {self._option}")
+                raise Refused(f"{self.path} is not a file that can be replaced", f"give another {self._option}")
             if not force:
                 raise self._there()
         elif not self._target.parent.is_dir():
             raise Refused(
-                f"{self.path} cannot be written: its folder does not exist; nothing was done; make the folder first"
+                f"{self.path} cannot be written: its folder does not exist; nothing was done", "make the folder first"
             )
 
     def take(self, size: int) -> None:
@@ -93,8 +95,8 @@ class Output:
                 os.fsync(file.fileno())  # some file systems learn only now that they are full
         except OSError as error:
             raise Refused(
-                f"{self.path} has no room for what will be written ({error.strerror}); nothing was done; make room, or give another "
-                f"{self._option}"
+                f"{self.path} has no room for what will be written ({error.strerror}); nothing was done",
+                f"make room, or give another {self._option}",
             ) from None
 
     def write(self, content: str | bytes) -> None:
@@ -180,7 +182,7 @@ def check_places(outputs: Mapping[str, Path | None], inputs: Mapping[str, Path |
             continue
         place = path.resolve()
         if place in taken:
-            raise Refused(f"{name} {path} is {taken[place]} as well; give it a file of its own")
+            raise Refused(f"{name} {path} is {taken[place]} as well", "give it a file of its own")
         taken[place] = name
 
 
@@ -231,7 +233,9 @@ class Drawings:
         )
         if not shown and (self.plot_kind, self.title) != (None, None):
             option = "--title" if self.plot_kind is None else "--plot-kind"
-            raise Refused(f"{option} is for a picture, and none is written; add --plot FILE.png or --report FILE.html")
+            raise Refused(
+                f"{option} is for a picture, and none is written", "add --plot FILE.png or --report FILE.html"
+            )
 
     def looking(self, result: Any) -> Any:
         """A result with the picture that is asked for. `Refused` for a kind that it does not have."""
@@ -239,7 +243,7 @@ class Drawings:
             return result
         kinds = getattr(result, "pictures", ())
         if not kinds:
-            raise Refused("the picture of this result has no other kind or title; leave --plot-kind and --title out")
+            raise Refused("the picture of this result has no other kind or title", "leave --plot-kind and --title out")
         if self.plot_kind not in (None, *kinds):
             raise Refused(f"--plot-kind of this result is one of {', '.join(kinds)}, got {self.plot_kind!r}")
         return result.looking(kind=self.plot_kind, title=self.title)
@@ -288,7 +292,7 @@ def _reading(path: Path, kind: str, make: str) -> Iterator[None]:
         raise reading_only(ReleaseError(f"{path}: {error}")) from None
     except (OSError, ValueError) as cause:
         reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else "no usable file name"
-        raise PlanError(f"the {kind} {path} cannot be read: {reason}; make one with `{make}`") from None
+        raise FileError(f"the {kind} {path} cannot be read: {reason}", f"make one with `{make}`") from None
 
 
 def _of(thing: Any, *names: str) -> dict[str, Any]:
@@ -434,8 +438,8 @@ def _save_table(result: Any, path: Path, alpha: float | None, further: Sequence[
     try:
         path.write_text(text + held.getvalue(), encoding="utf-8", newline="")
     except OSError as error:
-        raise PlanError(
-            f"the table cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
+        raise FileError(
+            f"the table cannot be written to {str(path)!r}: {error.strerror}", "give a file in a folder that exists"
         ) from None
 
 
@@ -458,8 +462,8 @@ def _save_plot(drawn: Any, path: Path) -> None:
     try:
         figure.savefig(path, bbox_inches="tight", dpi=150)
     except OSError as error:
-        raise PlanError(
-            f"the plot cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
+        raise FileError(
+            f"the plot cannot be written to {str(path)!r}: {error.strerror}", "give a file in a folder that exists"
         ) from None
 
 
@@ -471,8 +475,8 @@ def _level(verb: Any, alpha: float | None) -> dict[str, Any]:
     if isinstance(fixed, float):
         if abs(1 - alpha - fixed) > 1e-9:
             raise PlanError(
-                f"the level of these intervals was fixed in the plan at {fixed:g}, got --alpha {alpha:g}; leave --alpha out, or plan "
-                f"another release with --param level={1 - alpha:g}"
+                f"the level of these intervals was fixed in the plan at {fixed:g}, got --alpha {alpha:g}",
+                f"leave --alpha out, or plan another release with --param level={1 - alpha:g}",
             )
         return {}
     if "alpha" not in inspect.signature(verb).parameters:

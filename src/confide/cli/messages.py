@@ -2,9 +2,9 @@
 
 A message is written once, for everyone, with calls and settings of Python. Here they are found and read as Python, by Python's own parser,
 and no sentence is known: a call by the name that it calls (`_Speaker.said`), a name of confide without a call, and a setting NAME=VALUE.
-A setting becomes the option of the running command, else `--param NAME=VALUE`; a line of the publication's file, where the message is of one
-of its questions; or one of the schema's file, where "in the schema" follows. A call with an argument that no option can say is asked in
-Python, and is said so: none of its arguments is dropped. What is none of these is left as it is.
+A setting becomes the option of the running command, else `--param NAME=VALUE`; a line of the publication's file, where the message is
+of one of its questions; or one of the schema's file, where "in the schema" follows. A call with an argument that no option can say is asked
+in Python, and is said so: none of its arguments is dropped. What is none of these is left as it is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BEYOND = {
 _DESIGN = ("psus",)
 #: Options of releases, which plans speak of too; and what is stated as often as it is to be written.
 _OF_RELEASES, _STATED = (
-    ("charge_delta", "convert"),
+    ("charge_delta", "convert_ledger"),
     ("mu", "rho", "epsilon", "delta", "n", "relation", "dataset", "unit"),
 )
 

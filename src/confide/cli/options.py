@@ -226,9 +226,9 @@ class Privacy:
         given = [name for name, value in (("--mu", mu), ("--rho", rho), ("--epsilon", epsilon)) if value is not None]
         if not given:
             lone = "--delta goes with --epsilon or --mu; " if delta is not None else ""
-            raise Refused(f"{lone}the privacy cost has no default; give one of {_THREE_WAYS}")
+            raise Refused(f"{lone}the privacy cost has no default", f"give one of {_THREE_WAYS}")
         if len(given) > 1:
-            raise Refused(f"{' and '.join(given)} contradict each other; give one of {_THREE_WAYS}")
+            raise Refused(f"{' and '.join(given)} contradict each other", f"give one of {_THREE_WAYS}")
         if delta is not None and rho is not None:
             raise Refused(f"--delta goes with --epsilon or --mu, not with --rho: give one of {_THREE_WAYS}")
         if mu is not None:
@@ -263,12 +263,13 @@ class Account:
             raise Refused("give one of: --ledger LEDGER, which is charged, or --unaccounted, which charges none")
         if simulate is not None and self.ledger is not None:
             raise Refused(
-                "simulated noise protects no one and is never charged; give --unaccounted with --simulate, or leave --simulate out"
+                "simulated noise protects no one and is never charged",
+                "give --unaccounted with --simulate, or leave --simulate out",
             )
         if simulate is not None and simulate < 0:
             raise Refused(f"--simulate takes a seed of at least 0, got {simulate}")
         if self.dataset is not None and self.ledger is None:
-            raise Refused("--dataset names a budget in a ledger; give --ledger, too")
+            raise Refused("--dataset names a budget in a ledger", "give --ledger, too")
 
     @property
     def counted(self) -> dict[str, Any]:
@@ -299,9 +300,9 @@ class Parameters:
             key, sign, value = text.partition("=")
             key = key.strip()
             if not sign or not key.isidentifier():
-                raise Refused(f"--param takes KEY=VALUE, got {text!r}; write for instance --param cov=classical")
+                raise Refused(f"--param takes KEY=VALUE, got {text!r}", "write for instance --param cov=classical")
             if key in found:
-                raise Refused(f"--param gives {key!r} twice; give it once")
+                raise Refused(f"--param gives {key!r} twice", "give it once")
             # a condition that JSON could read, such as one in quotes, is text all the same
             found[key] = value if key == "where" else value_of(value)
         return found
@@ -417,7 +418,7 @@ def _numbers(option: str, text: str, *, single: bool) -> float | tuple[float, ..
     fits = isinstance(found, tuple) and all(isinstance(one, (int, float)) and low < one < high for one in found)
     if not fits or not found:
         option = _SHORT.get(option, option)
-        raise Refused(f"{option} takes numbers that commas separate, got {text!r}; write {option} 0.25,0.5,0.75")
+        raise Refused(f"{option} takes numbers that commas separate, got {text!r}", f"write {option} 0.25,0.5,0.75")
     numbers: tuple[float, ...] = found
     return numbers[0] if single and len(numbers) == 1 else numbers
 

@@ -35,7 +35,14 @@ _LEFT = 1 << 20
 
 
 class Refused(Exception):
-    """A command line that cannot be run as it stands: exit code 2, nothing was done."""
+    """A command line that cannot be run as it stands: exit code 2, nothing was done.
+
+    problem: what was given, and which rule it breaks; remedy: what to write.
+    """
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__("; ".join(filter(None, [problem, remedy])))
+        self.problem, self.remedy = problem, remedy
 
 
 @dataclass
@@ -136,7 +143,8 @@ class Session:
         reason = _unheard(sys.stdout)
         if reason is not None:
             raise Refused(
-                f"the result would go to stdout alone, which cannot take it ({reason}); keep the release in a file as well: -o release.json"
+                f"the result would go to stdout alone, which cannot take it ({reason})",
+                "keep the release in a file as well: -o release.json",
             )
 
     def _run(self, work: Callable[[], Any]) -> int:
@@ -163,7 +171,8 @@ class Session:
             return PIPE_CLOSED
         except Refused as error:
             made = self.charge == "made"
-            return self._fail("UsageError", str(error) + (self._charge_words() if made else ""), 6 if made else 2)
+            problem = error.problem + (self._charge_words() if made else "")
+            return self._fail("UsageError", problem, 6 if made else 2, error.remedy)
         except _PARSER_ERROR as error:
             return self._parser(error)
         except ConfideError as error:
@@ -182,25 +191,26 @@ class Session:
         if type(error).__name__ == "NoArgsIsHelpError" and not self.json:
             error.show()
             return 2
-        context = getattr(error, "ctx", None)
+        context, remedy = getattr(error, "ctx", None), ""
         message = "say which command" if type(error).__name__ == "NoArgsIsHelpError" else error.format_message()
         if message.startswith("Missing option '--schema'"):
             message += " Write a schema: confide schema draft DATA -o schema.toml"
         if context is not None:
-            message += f"\nsee: {context.command_path} --help"
+            remedy = f"{context.command_path} --help"
             self.charging = any(one.name == "unaccounted" for one in context.command.params)
-        return self._fail("UsageError", message, 2)
+        return self._fail("UsageError", message.rstrip("."), 2, remedy)
 
     def _confide(self, error: ConfideError) -> int:
         # Behind the gate whatever fails, fails after the charge: 3, for a report that cannot be written, would deny it.
         code = 6 if self.charge == "made" else error.exit_code
-        message = self.worded(str(error), self.cheaper if isinstance(error, BudgetExceeded) else None)
+        priced = self.cheaper if isinstance(error, BudgetExceeded) else None
+        problem, remedy = (self.worded(text, priced) for text in (error.problem, error.remedy))
         if self.charge == "made":
-            message += self._charge_words()
+            problem += self._charge_words()
         if isinstance(error, BudgetExceeded):
             totals = {"requested": error.requested, "spent": error.spent, "remaining": error.remaining}
-            return self._fail("BudgetExceeded", message, code, **totals)
-        return self._fail(type(error).__name__, message, code)
+            return self._fail("BudgetExceeded", problem, code, remedy, **totals)
+        return self._fail(type(error).__name__, problem, code, remedy)
 
     def _unexpected(self, error: BaseException) -> int:
         """An error that was not planned. Its text may quote a record, so it is never printed; nor is a traceback.
@@ -224,18 +234,28 @@ class Session:
             return "; a charge already made stays in the ledger: see `confide ledger show`"
         return f"; the charge was made and stays in the ledger{where}"
 
-    def _fail(self, kind: str, message: str, code: int, **more: Any) -> int:
+    def _fail(self, kind: str, problem: str, code: int, remedy: str = "", **more: Any) -> int:
         # A failure after the charge, and a ledger that may or may not have written it, tell their own story.
-        if self.charging and self.charge == "none" and code not in (5, 6):
-            message = message.replace("nothing was charged; ", "").removesuffix("; nothing was charged")
-            message += "; nothing was charged"
+        uncharged = self.charging and self.charge == "none" and code not in (5, 6)
+        if uncharged:
+            problem, remedy = (
+                text.replace("nothing was charged; ", "").removesuffix("; nothing was charged")
+                for text in (problem, remedy)
+            )
+        ends = ["nothing was charged"] if uncharged else []
         # where nobody can be told, the code still stands
         with suppress(OSError):
             if self.json and not self.spoke:
-                self.answer({"error": kind, "message": message, "exit_code": code, **more})
+                message = "; ".join(filter(None, [problem, remedy, *ends]))
+                told = {"error": kind, "message": message, "problem": problem, "remedy": remedy, "exit_code": code}
+                self.answer({**told, **more})
                 return code
         with suppress(OSError):
-            self.note(f"error ({kind}): {message}")
+            name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
+            lines = [f"Error: {problem}" + ("" if problem.endswith((".", "?", "!")) else ".")]
+            lines += [f"  Try      {remedy.removeprefix('write ')}"] if remedy else []
+            lines += ["".join(f"{end.capitalize()}. " for end in ends) + f"[{name}, exit {code}]"]
+            self.note("\n".join(lines))
         return code
 
     def last_resort(self, text: str) -> None:

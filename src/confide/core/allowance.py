@@ -61,8 +61,8 @@ def checked_privacy(privacy: object) -> Guarantee:
     if not isinstance(privacy, Guarantee):
         shown = repr(privacy) if isinstance(privacy, (int, float, str, type(None))) else type(privacy).__name__
         raise PrivacyError(
-            f"privacy says what the release may cost and has no default, got {shown}; "
-            "write privacy=cf.GDP(1.0) or privacy=cf.ApproxDP(1.0, 1e-6)"
+            f"privacy says what the release may cost and has no default, got {shown}",
+            "write privacy=cf.GDP(1.0) or privacy=cf.ApproxDP(1.0, 1e-6)",
         )
     check_reach(privacy)
     return privacy
@@ -73,8 +73,8 @@ def relation_of(privacy: Guarantee, method: Any) -> str:
     relation: str = checked_privacy(privacy).relation or method.relations[0]
     if relation not in method.relations:
         raise PrivacyError(
-            f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}; "
-            f"write relation={method.relations[0]!r} in the guarantee"
+            f"{method.name} has no guarantee under {relation!r}; it has: {', '.join(method.relations)}",
+            f"write relation={method.relations[0]!r} in the guarantee",
         )
     return relation
 
@@ -222,7 +222,7 @@ class Allowance:
         apart: how far its integers are apart at most, in the Euclidean norm, on two neighbors whose ideal numbers agree.
         """
         if not isinstance(self.level, GDP):
-            raise PlanError(f"what hides {name!r} is Gaussian; say native = 'GDP' in the method")
+            raise PlanError(f"what hides {name!r} is Gaussian", "say native = 'GDP' in the method")
         allowed = self._share(name, share)
         step = self._step(name, "grid_gaussian", apart**2 / allowed)
         scale = round_up((apart / step) ** 2 / allowed)
@@ -232,8 +232,8 @@ class Allowance:
         """The size of a released step in the statistic's integers, fine against noise of that squared scale."""
         if squared >= _COARSE**2:
             raise PlanError(
-                f"{self.requested} with {self.rows_per_unit} rows per unit asks for noise beyond 2^56 steps in {name!r}; "
-                "use fewer grid steps, fewer rows per unit or a larger budget"
+                f"{self.requested} with {self.rows_per_unit} rows per unit asks for noise beyond 2^56 steps in {name!r}",
+                "use fewer grid steps, fewer rows per unit or a larger budget",
             )
         if not law.startswith("grid") or squared >= _FINE**2:
             return Fraction(1)
@@ -246,7 +246,7 @@ class Allowance:
     ) -> BudgetItem:
         """A private choice among candidates whose integer scores one record moves by at most `sensitivity`."""
         if not isinstance(self.level, PureDP):
-            raise PlanError(f"the choice {name!r} spends epsilon; say native = 'PureDP' in the method")
+            raise PlanError(f"the choice {name!r} spends epsilon", "say native = 'PureDP' in the method")
         moved = sensitivity * self.rows_per_unit
         return BudgetItem(
             name, "exponential", moved, "score", self._share(name, share), Fraction(1), (candidates,), map
@@ -301,8 +301,8 @@ def _with_failure(privacy: Guarantee, method: Any, failure: Fraction) -> tuple[f
             )
             return calibrate_gaussian(replace(privacy, delta=rest)), own
     raise PrivacyError(
-        f"the guarantee of {method.name} may fail with a small probability, so it needs a delta, got {privacy}; write "
-        "cf.GDP(1.0, 1e-6) or cf.ApproxDP(1.0, 1e-6)"
+        f"the guarantee of {method.name} may fail with a small probability, so it needs a delta, got {privacy}",
+        "write cf.GDP(1.0, 1e-6) or cf.ApproxDP(1.0, 1e-6)",
     )
 
 
@@ -333,7 +333,7 @@ class Noise(Protocol):
 
     def spawn(self, key: int) -> Noise:
         """The independent stream of that number. Override where there are some, and say so in `spawns`."""
-        raise PrivacyError(f"{type(self).__name__} has no separate streams; take cf.noise.SimulatedNoise(seed)")
+        raise PrivacyError(f"{type(self).__name__} has no separate streams", "take cf.noise.SimulatedNoise(seed)")
 
 
 @dataclass(frozen=True)
@@ -375,13 +375,14 @@ class Proved:
             pure = PureDP in kinds
             raise NoConversion(
                 f"{who} is {'proved in epsilon and delta' if pure else '(epsilon, delta)-DP'} and nothing stronger is proved of it, got "
-                f"{privacy}; write {'PureDP(1.0) or ' if pure else ''}ApproxDP(1.0, 1e-6){also}"
+                f"{privacy}",
+                f"write {'PureDP(1.0) or ' if pure else ''}ApproxDP(1.0, 1e-6){also}",
             )
         asked = resolved(privacy, relation, schema, who)
         if schema.rows_per_unit != 1:
             raise PrivacyError(
-                f"{who} protects single records, got rows_per_unit={schema.rows_per_unit}; leave it out, or enforce one row: "
-                f'unit=cf.Unit("person_id"){also}'
+                f"{who} protects single records, got rows_per_unit={schema.rows_per_unit}",
+                f'leave it out, or enforce one row: unit=cf.Unit("person_id"){also}',
             )
         labels: dict[str, Any] = {
             "relation": relation,

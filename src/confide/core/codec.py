@@ -191,7 +191,8 @@ _DOUBLE_LENGTH = 24  # of float.hex: -0x1.0123456789abcp-1022
 def refuse(where: str, wanted: str) -> ReleaseError:
     """The error for a value that is not what it should be; it quotes nothing of the value, which is of any size and content."""
     return ReleaseError(
-        f"{where} is not {wanted}: this is not what confide writes, so the file was altered; ask for the original file"
+        f"{where} is not {wanted}: this is not what confide writes, so the file was altered",
+        "ask for the original file",
     )
 
 

@@ -394,8 +394,8 @@ def exact_cost(event: Event) -> Cost | None:
         case Test(on, then, delta, shown):
             if not 0 <= delta < 1 or not isinstance(shown, bool):
                 raise PlanError(
-                    f"the failure probability of a test must be at least 0 and below 1, got {float(delta)!r}; write "
-                    "allowance.test(...) or allowance.certify(...)"
+                    f"the failure probability of a test must be at least 0 and below 1, got {float(delta)!r}",
+                    "write allowance.test(...) or allowance.certify(...)",
                 )
             if not shown:
                 _check_safety_test(event)
@@ -417,8 +417,8 @@ def _check_safety_test(test: Test) -> None:
         or not 0 < test.delta < Fraction(1, 2)
     ):
         raise PlanError(
-            "a safety test that is not shown needs one Gaussian spend of shape (1,) and a failure probability between 0 and 1/2; "
-            "write allowance.test(name, statistic, share, then)"
+            "a safety test that is not shown needs one Gaussian spend of shape (1,) and a failure probability between 0 and 1/2",
+            "write allowance.test(name, statistic, share, then)",
         )
 
 
@@ -466,8 +466,9 @@ def fold(event: Event, relation: str) -> Guarantee:
         case Test(on, then, delta, shown):
             if delta or not shown:
                 raise PlanError(
-                    "a test that may fail has a proved bound with Gaussian spends alone; give what it tests and what follows "
-                    "Gaussian laws, or wrap it as OpaqueRelease(name, guarantee, proof)"
+                    "a test that may fail has a proved bound with Gaussian spends alone",
+                    "give what it tests and what follows "
+                    "Gaussian laws, or wrap it as OpaqueRelease(name, guarantee, proof)",
                 )
             return compose(*_alike([fold(on, relation), fold(then, relation)]))
         case Branches(branches):
@@ -475,7 +476,8 @@ def fold(event: Event, relation: str) -> Guarantee:
             if len(set(bounds)) == 1:
                 return bounds[0]
             raise PlanError(
-                "branches with different guarantees that have no exact cost of one kind have no proved maximum; give them the same one"
+                "branches with different guarantees that have no exact cost of one kind have no proved maximum",
+                "give them the same one",
             )
         case _:
             raise PlanError(
@@ -507,7 +509,7 @@ def _alike(bounds: list[Guarantee]) -> list[Guarantee]:
     except NoConversion:
         kinds = ", ".join(dict.fromkeys(type(bound).__name__ for bound in bounds))
         raise PlanError(
-            f"no proved statement covers {kinds} together; give each spend a law with a common one"
+            f"no proved statement covers {kinds} together", "give each spend a law with a common one"
         ) from None
 
 

@@ -443,19 +443,19 @@ def from_file(kind: str, text: str) -> dict[str, Any]:
     if not isinstance(data, dict) or data.get("confide") != kind:
         found = data.get("confide") if isinstance(data, dict) else None
         raise ReleaseError(
-            f"this is no confide {kind} but {shown(found) if isinstance(found, str) else 'something else'}; "
-            f"give the file that `confide {kind}` wrote"
+            f"this is no confide {kind} but {shown(found) if isinstance(found, str) else 'something else'}",
+            f"give the file that `confide {kind}` wrote",
         )
     version = data.get("format_version")
     if version != FORMAT:
         has = f"the format {shown(version)}" if isinstance(version, str) else "no format"
         raise ReleaseError(
-            f"this {kind} has {has}, and this confide reads {FORMAT}; read it with the confide that wrote it"
+            f"this {kind} has {has}, and this confide reads {FORMAT}", "read it with the confide that wrote it"
         )
     body = data.get("body")
     if not isinstance(body, dict) or _digest(body) != data.get("sha256"):
         raise ReleaseError(
-            f"the {kind} was changed after it was written: its SHA-256 does not match; ask for the original file"
+            f"the {kind} was changed after it was written: its SHA-256 does not match", "ask for the original file"
         )
     check_body(kind, body)
     return body
@@ -475,7 +475,7 @@ def read(kind: str, text: str, build: Callable[[dict[str, Any]], _Read]) -> _Rea
     except Exception as error:
         words = str(error) if isinstance(error, ConfideError) else type(error).__name__
         raise ReleaseError(
-            f"the {kind} holds what confide does not write ({words}); ask for the original file"
+            f"the {kind} holds what confide does not write ({words})", "ask for the original file"
         ) from error
 
 
@@ -484,11 +484,11 @@ def text_of(path: str | Path, kind: str) -> str:
     with Path(path).open("rb") as file:
         content = file.read(4 * FILE_CHARACTERS + 1)  # up to four bytes a character
     if len(content) > 4 * FILE_CHARACTERS:
-        raise ReleaseError(f"this is no confide {kind}: it is too large; give the file that confide wrote")
+        raise ReleaseError(f"this is no confide {kind}: it is too large", "give the file that confide wrote")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        raise ReleaseError(f"this is no confide {kind}: no text in UTF-8; give the file that confide wrote") from None
+        raise ReleaseError(f"this is no confide {kind}: no text in UTF-8", "give the file that confide wrote") from None
 
 
 def _digest(body: dict[str, Any]) -> str | None:
@@ -518,7 +518,7 @@ def parse(kind: str, text: Any) -> Any:
     except RecursionError:
         raise _too_deep() from None
     except ValueError:
-        raise ReleaseError(f"this is no confide {kind}: not JSON; give the file that confide wrote") from None
+        raise ReleaseError(f"this is no confide {kind}: not JSON", "give the file that confide wrote") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -99,10 +99,10 @@ class Meter:
         """Add the planned noise to exact integers (the shape that the plan says) and return what may leave."""
         spend = self._planned(name, ADDITIVE)
         if name in self._tests:
-            raise ReleaseError(f"{name!r} is a safety test, which is released only when it passes; call meter.test")
+            raise ReleaseError(f"{name!r} is a safety test, which is released only when it passes", "call meter.test")
         if integers.shape != spend.shape:
             raise ReleaseError(
-                f"{name!r} was planned with shape {spend.shape}, got another; draw the planned statistic"
+                f"{name!r} was planned with shape {spend.shape}, got another", "draw the planned statistic"
             )
         fine = int(1 / spend.step)
         noise = self._symmetric(spend) if spend.norm == "frobenius" else self._independent(spend)
@@ -157,7 +157,7 @@ class Meter:
     def drawn(self, name: str) -> Noisy:
         """What was drawn under a name, for numbers that follow from it between the rounds."""
         if name not in self._drawn:
-            raise ReleaseError(f"{name!r} was not drawn yet; draw it first")
+            raise ReleaseError(f"{name!r} was not drawn yet", "draw it first")
         return self._drawn[name]
 
     def opaque(self, name: str, value: NDArray[Any], grid: Fraction, noise_sd: float | None = None) -> Noisy:
@@ -173,7 +173,7 @@ class Meter:
         if flat.dtype == object or flat.dtype.kind == "i":
             if noise_sd is not None:
                 raise ReleaseError(
-                    f"{name!r} is whole numbers, which state no noise; leave noise_sd out, or hand floats"
+                    f"{name!r} is whole numbers, which state no noise", "leave noise_sd out, or hand floats"
                 )
             steps = [int(v) for v in flat]
         else:
@@ -192,7 +192,7 @@ class Meter:
     def _opaque(self, name: str) -> OpaqueRelease:
         """The planned opaque release that is still to be drawn."""
         if self._closed:
-            raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the method's draw")
+            raise ReleaseError(f"{name!r} was drawn after the meter was closed", "draw inside the method's draw")
         leaf = self._spends.get(name)
         if not isinstance(leaf, OpaqueRelease):
             known = ", ".join(leaf.name for leaf in self._spends.values() if isinstance(leaf, OpaqueRelease))
@@ -207,7 +207,7 @@ class Meter:
         Of use until `name` was drawn. Nothing else is handed raw noise.
         """
         if self._closed:
-            raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the method's draw")
+            raise ReleaseError(f"{name!r} was drawn after the meter was closed", "draw inside the method's draw")
         if not isinstance(self._spends.get(name), OpaqueRelease) or name in self._drawn:
             raise ReleaseError(f"the plan has no opaque release {name!r} that is still to be drawn")
         return cast(Noise, _Inner(self, name, self._noise))
@@ -228,7 +228,7 @@ class Meter:
 
     def _planned(self, name: str, laws: tuple[str, ...]) -> BudgetItem:
         if self._closed:
-            raise ReleaseError(f"{name!r} was drawn after the meter was closed; draw inside the method's draw")
+            raise ReleaseError(f"{name!r} was drawn after the meter was closed", "draw inside the method's draw")
         spend = self._spends.get(name)
         if not isinstance(spend, BudgetItem) or spend.law not in laws:
             known = ", ".join(
@@ -319,7 +319,7 @@ class PartMeter:
 
     def _name(self, name: str) -> str:
         if self._closed:
-            raise ReleaseError(f"{name!r} was drawn after its question was closed; draw inside the method's draw")
+            raise ReleaseError(f"{name!r} was drawn after its question was closed", "draw inside the method's draw")
         return prefixed(self._part, name)
 
     def draw(self, name: str, integers: NDArray[Any]) -> Noisy:
@@ -380,7 +380,7 @@ class _Subgroup(MappedSource):
         super().__init__(source, lambda one: Subset(one, predicate))
 
     def count(self) -> int:
-        raise PlanError("the number of records in a subgroup is private; count them with noise")
+        raise PlanError("the number of records in a subgroup is private", "count them with noise")
 
 
 def within(source: Source, plan: Plan) -> tuple[Source, Plan]:
@@ -479,16 +479,17 @@ def _rounded(
 ) -> list[int]:
     """Floats on a grid that does not show how they were made."""
     if hiding is not None:
-        raise ReleaseError(f"{name!r} is hidden by noise on whole numbers, got floats; round them to the grid first")
+        raise ReleaseError(f"{name!r} is hidden by noise on whole numbers, got floats", "round them to the grid first")
     if noise_sd is None or not 0 < noise_sd < inf:
         raise ReleaseError(
-            f"{name!r} must state the standard deviation of its noise, a number above 0, got {noise_sd!r}; write "
-            f"meter.opaque({name!r}, value, grid, noise_sd), or hand whole numbers of exact noise"
+            f"{name!r} must state the standard deviation of its noise, a number above 0, got {noise_sd!r}",
+            f"write meter.opaque({name!r}, value, grid, noise_sd), or hand whole numbers of exact noise",
         )
     if grid < _COARSE * Fraction(noise_sd):
         raise ReleaseError(
             f"the grid of {name!r} is {float(grid):.3g}, below 2^-20 of its noise's standard deviation {noise_sd:.3g}, where the lattice "
-            f"of the noise would show; take a grid of at least {float(_COARSE) * noise_sd:.3g}"
+            "of the noise would show",
+            f"take a grid of at least {float(_COARSE) * noise_sd:.3g}",
         )
     flat = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     return [round(Fraction(float(v)) / grid) for v in flat]

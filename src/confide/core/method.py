@@ -190,7 +190,7 @@ class Method:
 
     def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:
         """name -> (statistic, its share of what may be spent), all drawn once, in one pass."""
-        raise PlanError(f"{self.name} plans no statistics; write statistics(about, relation), or plan and draw")
+        raise PlanError(f"{self.name} plans no statistics", "write statistics(about, relation), or plan and draw")
 
     def unreleased(self, about: Any) -> Mapping[str, Statistic]:
         """name -> what a draw aggregates and never releases, since what it releases follows from it: fine bins under coarse ones."""
@@ -213,7 +213,7 @@ class Method:
 
     def table(self, release: Release, about: Any, options: ResultOptions) -> Result:
         """From the release alone: estimates, intervals, tests; the same numbers each time for one release and question."""
-        raise PlanError(f"{self.name} reads no release; write table(release, about, question), or infer")
+        raise PlanError(f"{self.name} reads no release", "write table(release, about, question), or infer")
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The same question without privacy, by the names of the table, on test data as the schema reads them. Never in a release.
@@ -275,7 +275,7 @@ class Method:
 
     def from_pool(self, pool: Method, release: Release, schema: Any) -> Result:
         """Its result, from the release of the pool that answers it. Override together with `pools`."""
-        raise PlanError(f"{self.name} is not answered by the release of another analysis; release it separately")
+        raise PlanError(f"{self.name} is not answered by the release of another analysis", "release it separately")
 
     def overlaps(
         self, questions: Mapping[str, Method], shares: Mapping[str, Fraction], plans: Mapping[str, Plan], schema: Any
@@ -339,8 +339,8 @@ def _check_statistics(name: str, planned: Any) -> None:
             and isinstance(one[1], Fraction | int)
         ):
             raise PlanError(
-                f"statistics of {name} must give names with a statistic and its share, a Fraction, of the cost; write "
-                'return {"sums": (Total(rows), Fraction(1))}'
+                f"statistics of {name} must give names with a statistic and its share, a Fraction, of the cost",
+                'write return {"sums": (Total(rows), Fraction(1))}',
             )
 
 

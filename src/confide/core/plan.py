@@ -102,7 +102,7 @@ class ResultOptions:
     def __post_init__(self) -> None:
         if isinstance(self.subset, str):
             raise PlanError(
-                f"subset must be a list of names, got the text {self.subset!r}; write subset=[{self.subset!r}]"
+                f"subset must be a list of names, got the text {self.subset!r}", f"write subset=[{self.subset!r}]"
             )
         if self.subset is not None:
             object.__setattr__(self, "subset", tuple(self.subset))
@@ -121,7 +121,7 @@ class ResultOptions:
         unknown = sorted(set(self.to_dict()) - set(allowed))
         if unknown:
             can = f"it answers: {', '.join(allowed)}" if allowed else "it takes no question: infer(release)"
-            raise PlanError(f"this method does not answer {', '.join(unknown)}; {can}")
+            raise PlanError(f"this method does not answer {', '.join(unknown)}", f"{can}")
 
 
 #: The question that keeps all that the plan says.
@@ -722,5 +722,6 @@ def check_read(made: Plan, where: str | None) -> None:
     if made.where != where or not read:
         raise PlanError(
             f"the plan of {made.method.name!r} is not about the subgroup where={where!r}: its record maps cannot exclude the "
-            "others; leave where out, or make the plan in the method with Plan.of"
+            "others",
+            "leave where out, or make the plan in the method with Plan.of",
         )

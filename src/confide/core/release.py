@@ -206,7 +206,7 @@ class Release:
             raise PlanError(f"the release has no question {name!r}; it has: {asked}")
         if self.statuses[name] == "failed":
             raise NoResult(
-                f"the question {name!r} failed after the charge, and nothing of it was released; ask it again"
+                f"the question {name!r} failed after the charge, and nothing of it was released", "ask it again"
             )
         plan = self.plan.children[name]
         return Release(

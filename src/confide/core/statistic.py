@@ -387,8 +387,8 @@ class Source(Protocol):
         key: by which the rows that count are chosen; whole: all rows of a unit are there, for statistics that weigh them.
         """
         raise SourceError(
-            f"the schema protects {self.schema.unit.column!r}, and a {type(self).__name__} cannot bound its rows; "
-            "read the records with cf.read(data, schema)"
+            f"the schema protects {self.schema.unit.column!r}, and a {type(self).__name__} cannot bound its rows",
+            "read the records with cf.read(data, schema)",
         )
 
     def kept(self, rows: Sequence[str]) -> AbstractContextManager[Source]:

@@ -29,7 +29,7 @@ from confide.core.exact import canonical_json, fraction_to_text, pack
 from confide.core.release import names_of
 from confide.core.units.privacy_unit import RULE, WHOLE, unit_flags, unit_words
 from confide.engine import consistent, verify
-from confide.errors import ConfideError, PlanError, ReleaseError
+from confide.errors import ConfideError, FileError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.registry import get
@@ -105,8 +105,9 @@ class PrivacyStatement:
         try:
             target.write_text(self.to_json(), encoding="utf-8", newline="")
         except OSError as error:
-            raise PlanError(
-                f"the record cannot be written to {str(target)!r}: {error.strerror}; give a file in a folder that exists"
+            raise FileError(
+                f"the record cannot be written to {str(target)!r}: {error.strerror}",
+                "give a file in a folder that exists",
             ) from None
         return target
 
@@ -165,7 +166,7 @@ def privacy_statement(release: Release, ledger: Ledger | None = None) -> Privacy
     """
     if not consistent(release):
         raise ReleaseError(
-            "the release does not agree with its own plan, and no record is made of it; ask for the original file"
+            "the release does not agree with its own plan, and no record is made of it", "ask for the original file"
         )
     plan = release.plan
     facts = {

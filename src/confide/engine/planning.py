@@ -35,8 +35,8 @@ def check_ledger(ledger: Ledger | None) -> None:
 
     if not isinstance(ledger, Ledger):
         raise PlanError(
-            f"ledger must be an open cf.Ledger or None, got {type(ledger).__name__}; "
-            'write ledger=cf.Ledger.open("ledger.db", dataset="survey"), or ledger=None for no charge'
+            f"ledger must be an open cf.Ledger or None, got {type(ledger).__name__}",
+            'write ledger=cf.Ledger.open("ledger.db", dataset="survey"), or ledger=None for no charge',
         )
 
 
@@ -51,8 +51,8 @@ def _no_method(method: Any) -> PlanError:
     formula = method if isinstance(method, str) and "~" in method else "y ~ x"
     given = f"the class {method.__name__}" if isinstance(method, type) else type(method).__name__
     return PlanError(
-        f"method must be a method, such as cf.regression.LeastSquares, or a plan, got {given}; write "
-        f"cf.plan(cf.regression.LeastSquares({formula!r}), schema, cf.GDP(1.0)); confide methods lists them all"
+        f"method must be a method, such as cf.regression.LeastSquares, or a plan, got {given}",
+        f"write cf.plan(cf.regression.LeastSquares({formula!r}), schema, cf.GDP(1.0)); confide methods lists them all",
     )
 
 
@@ -86,8 +86,8 @@ def pins(schema: Mapping[str, Any], dataset: str | None, level: str | None = Non
     named = schema["dataset"]
     if named is not None and dataset is not None and not same_name(named, dataset):
         raise PlanError(
-            f"the schema names dataset {named!r}, and the records were read as {dataset!r}; give one name: "
-            f"cf.read(data, schema) without dataset=, or dataset={dataset!r} in the schema"
+            f"the schema names dataset {named!r}, and the records were read as {dataset!r}",
+            f"give one name: cf.read(data, schema) without dataset=, or dataset={dataset!r} in the schema",
         )
     if level is not None:
         return {"dataset": dataset, "unit": level, "rows_per_unit": 1, "enforced": False}
@@ -199,7 +199,7 @@ def plan(
     check_schema(schema)
     if margin is not None or cv is not None:
         if isinstance(method, Plan):
-            raise PlanError("a plan has its budget already; give the method itself to plan for an accuracy")
+            raise PlanError("a plan has its budget already", "give the method itself to plan for an accuracy")
         shared = method.sharpened(schema, margin, cv, privacy, n=n, ledger=ledger)
         if shared is not None:
             own, request, notes = shared
@@ -326,8 +326,9 @@ def _no_gaussian(method: Any, request: PureDP, ledger: Ledger | None, schema: An
     asked = ApproxDP(request.epsilon, _delta_beside(request.epsilon, ledger))
     mu = float(f"{calibrate_gaussian(asked):.4g}")
     return NoConversion(
-        f"{method.name} adds Gaussian noise, and there is no Gaussian noise for {request}; ask for "
-        f"cf.ApproxDP({asked.epsilon!r}, {asked.delta!r}), which is cf.GDP({mu!r}) or cf.ZCDP({float(f'{mu**2 / 2:.4g}')!r}){other}"
+        f"{method.name} adds Gaussian noise, and there is no Gaussian noise for {request}",
+        "ask for "
+        f"cf.ApproxDP({asked.epsilon!r}, {asked.delta!r}), which is cf.GDP({mu!r}) or cf.ZCDP({float(f'{mu**2 / 2:.4g}')!r}){other}",
     )
 
 

@@ -125,12 +125,13 @@ def _infer_several(releases: Sequence[Release], options: ResultOptions | None, l
         if ledger is not None and ledger.find(release.sha256) is None:
             raise ReleaseError(
                 f"release {release.sha256} has no receipt in dataset {ledger.dataset!r}, so that nothing shows that the releases are of "
-                "one dataset; give the ledger that all were charged to"
+                "one dataset",
+                "give the ledger that all were charged to",
             )
     if ledger is None and not all(release.simulated for release in releases):
         raise PlanError(
-            "releases are combined where one ledger has the receipts of all, which shows that they are of one dataset; write "
-            "cf.infer([first, again], ledger=cf.Ledger.open(...))"
+            "releases are combined where one ledger has the receipts of all, which shows that they are of one dataset",
+            "write cf.infer([first, again], ledger=cf.Ledger.open(...))",
         )
     return _titled(methods[0].combine(releases, methods, options), releases[0].plan)
 
@@ -139,15 +140,15 @@ def _read_method(release: Release) -> Method:
     """The method behind a release, in the version that made it."""
     if not isinstance(release, Release):
         raise PlanError(
-            f"infer takes a release, got {type(release).__name__}; write cf.infer(cf.Release.load('release.json'))"
+            f"infer takes a release, got {type(release).__name__}", "write cf.infer(cf.Release.load('release.json'))"
         )
     made = release.plan.method
     with _reading(release, asked=True):  # which methods there are is a fact of this machine, and not of the file
         kind = registry.get(made.name)
     if made.version != kind.version:
         raise PlanError(
-            f"the release was made by {kind.name} {made.version}, here is version {kind.version}; "
-            "install the version of confide that made it"
+            f"the release was made by {kind.name} {made.version}, here is version {kind.version}",
+            "install the version of confide that made it",
         )
     with _reading(release, asked=False):
         method = registry.make(made.name, **made.parameters)
@@ -196,7 +197,8 @@ def _reading(release: Release, *, asked: bool) -> Iterator[None]:
         words = str(error) if isinstance(error, ConfideError) else type(error).__name__
         raise ReleaseError(
             f"method {release.plan.method.name!r} cannot read this release. A number, name or setting in it is not what the method "
-            f"releases ({words}); ask for the original file, and if this is it, report the error above to the method's authors"
+            f"releases ({words})",
+            "ask for the original file, and if this is it, report the error above to the method's authors",
         ) from error
 
 
@@ -275,11 +277,13 @@ def verify(release: Release, ledger: Ledger) -> Check:
     """
     if not isinstance(release, Release):
         raise ReleaseError(
-            f'a release is verified, got {type(release).__name__}; write cf.verify(cf.Release.load("release.json"), ledger)'
+            f"a release is verified, got {type(release).__name__}",
+            'write cf.verify(cf.Release.load("release.json"), ledger)',
         )
     if ledger is None:
         raise PlanError(
-            'a release is verified against its ledger, got None; write ledger=cf.Ledger.open("ledger.db", dataset="survey")'
+            "a release is verified against its ledger, got None",
+            'write ledger=cf.Ledger.open("ledger.db", dataset="survey")',
         )
     check_ledger(ledger)
     lines, ok = [], True

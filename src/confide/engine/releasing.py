@@ -151,9 +151,10 @@ def _no_noise(noise: Any, is_noise: bool) -> PrivacyError:
     if not is_noise:
         return PrivacyError(f"noise must be left out, or be cf.noise.SimulatedNoise(seed) in simulations, got {given}")
     if not noise.simulated:
-        return PrivacyError(f"noise that is not simulated must be cf.noise.SecureNoise, got {given}; leave noise out")
+        return PrivacyError(f"noise that is not simulated must be cf.noise.SecureNoise, got {given}", "leave noise out")
     return PrivacyError(
-        "simulated noise protects nobody and is never charged; write ledger=None with SimulatedNoise, or leave noise out"
+        "simulated noise protects nobody and is never charged",
+        "write ledger=None with SimulatedNoise, or leave noise out",
     )
 
 
@@ -277,14 +278,15 @@ def _check_data(source: Any) -> None:
     verbs = ("rereadable", "aggregate", "check", "opened")
     if not isinstance(getattr(source, "schema", None), Schema) or not all(hasattr(source, name) for name in verbs):
         raise PlanError(
-            f"data must come from cf.read, got {type(source).__name__}; write cf.read(frame, schema) and give what it returns"
+            f"data must come from cf.read, got {type(source).__name__}",
+            "write cf.read(frame, schema) and give what it returns",
         )
 
 
 def _from_plan(method: Plan, source: Source, privacy: Guarantee | None, n: int | None) -> tuple[Method, Plan]:
     if privacy is not None or n is not None:
         raise PlanError(
-            "a plan says its own privacy and n; write confide.release(plan, source, ledger=...) without them"
+            "a plan says its own privacy and n", "write confide.release(plan, source, ledger=...) without them"
         )
     return made_again(method, source.schema)
 
@@ -304,12 +306,13 @@ def _check_source(source: Source, planned: Plan) -> None:
     source.check_statistics(statistics)
     if planned.passes > 1 and not source.rereadable:
         raise SourceError(
-            f"the plan reads the records {planned.passes} times and this source can be read once; write it to a Parquet file first"
+            f"the plan reads the records {planned.passes} times and this source can be read once",
+            "write it to a Parquet file first",
         )
 
 
 def _no_base(name: str) -> PlanError:
-    return PlanError(f"the map {name} lacks its base class; write class {name}(confide.core.RecordMap): ...")
+    return PlanError(f"the map {name} lacks its base class", f"write class {name}(confide.core.RecordMap): ...")
 
 
 def _check_count(source: Source, n: int) -> None:

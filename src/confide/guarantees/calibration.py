@@ -84,8 +84,8 @@ def calibrate_gaussian(privacy: Guarantee, *, releases: int = 1) -> float:
         case PureDP(epsilon):
             raise NoConversion(
                 f"there is no Gaussian noise for PureDP (got {privacy}). Any Gaussian release exceeds every epsilon "
-                f"with some probability; ask for cf.ApproxDP({epsilon!r}, 1e-6), or for GDP or ZCDP, or use a method "
-                "with Laplace noise"
+                "with some probability",
+                f"ask for cf.ApproxDP({epsilon!r}, 1e-6), or for GDP or ZCDP, or use a method with Laplace noise",
             )
         case TradeOff():
             raise _no_request("calibrate_gaussian", privacy)
@@ -196,6 +196,6 @@ def _no_request(verb: str, privacy: Guarantee) -> NoConversion:
 
 def _nothing_left(privacy: Guarantee) -> PrivacyError:
     return PrivacyError(
-        f"{privacy} allows a Renyi divergence of 0, which no release that depends on the records meets; give epsilons above "
-        "0, for instance RDP((2, 8), (0.1, 0.4))"
+        f"{privacy} allows a Renyi divergence of 0, which no release that depends on the records meets",
+        "give epsilons above 0, for instance RDP((2, 8), (0.1, 0.4))",
     )

@@ -58,10 +58,10 @@ def compose(*guarantees: Guarantee, numeric: bool = False) -> Guarantee:
     """
     if not guarantees:
         raise PrivacyError(
-            "compose takes at least one guarantee, got none; write for instance compose(GDP(1.0), GDP(0.5))"
+            "compose takes at least one guarantee, got none", "write for instance compose(GDP(1.0), GDP(0.5))"
         )
     if isinstance(guarantees[0], (list, tuple)):
-        raise PrivacyError("compose takes single guarantees, got a list of them; write compose(*guarantees)")
+        raise PrivacyError("compose takes single guarantees, got a list of them", "write compose(*guarantees)")
     _comparable(guarantees, mixed=numeric)
     labels = labels_of(guarantees[0]) | {"assumptions": tuple(text for g in guarantees for text in g.assumptions)}
     if numeric:
@@ -186,8 +186,8 @@ def _comparable(guarantees: tuple[Guarantee, ...], *, mixed: bool) -> None:
         if other.unit != first.unit:
             raise PrivacyError(
                 f"{first} and {other} protect different units, {first.unit!r} and {other.unit!r}, and do not compose. "
-                "No general conversion leads from one unit to another; state both for the same one, for instance "
-                f"unit={first.unit!r}"
+                "No general conversion leads from one unit to another",
+                f"state both for the same one, for instance unit={first.unit!r}",
             )
         if other.trust != first.trust:
             raise PrivacyError(
@@ -213,9 +213,10 @@ def _comparable(guarantees: tuple[Guarantee, ...], *, mixed: bool) -> None:
     rows = [g.orders for g in guarantees if isinstance(g, RDP)]
     if any(row != rows[0] for row in rows):
         raise PrivacyError(
-            "RDP guarantees compose at the same orders alone, got different ones; state both at common orders, "
+            "RDP guarantees compose at the same orders alone, got different ones",
+            "state both at common orders, "
             "each with .to_rdp(orders) at its source, or compose the trade-off functions: "
-            "compose(..., numeric=True)"
+            "compose(..., numeric=True)",
         )
 
 

@@ -81,20 +81,21 @@ def to_gdp(g: Guarantee, *, delta: float | None = None) -> GDP:
     if isinstance(g, TradeOff):
         if delta is None:
             raise NoConversion(
-                f"a trade-off function has a mu for each delta and no single one, got {g} without a delta; say which: "
-                "to_gdp(delta=1e-6), or to_gdp(delta=0.0) where mu exists without one"
+                f"a trade-off function has a mu for each delta and no single one, got {g} without a delta",
+                "say which: to_gdp(delta=1e-6), or to_gdp(delta=0.0) where mu exists without one",
             )
         chosen = share(delta, "delta", "to_gdp(delta=1e-6)", zero=True)
         mu = float(g.curve.gdp(chosen))
         if mu == 0:
             raise PrivacyError(
-                f"at delta={chosen!r} {g} holds with every mu above 0, so there is no smallest one; give a smaller delta"
+                f"at delta={chosen!r} {g} holds with every mu above 0, so there is no smallest one",
+                "give a smaller delta",
             )
         return GDP(mu, chosen, **labels_of(g))
     if delta is not None and isinstance(g, KINDS):
         raise PrivacyError(
-            f"{g} converts with the delta that it has; write to_gdp(), or for the mu at another delta "
-            f"to_tradeoff().to_gdp(delta={delta!r})"
+            f"{g} converts with the delta that it has",
+            f"write to_gdp(), or for the mu at another delta to_tradeoff().to_gdp(delta={delta!r})",
         )
     match g:
         case GDP():
@@ -112,8 +113,9 @@ def to_gdp(g: Guarantee, *, delta: float | None = None) -> GDP:
         case RDP():
             raise NoConversion(
                 f"there is no proved conversion RDP -> GDP (got {g}). A mu does not follow from bounds on Renyi "
-                "divergences; state the release as GDP(...) at its source if it is Gaussian, else use "
-                "to_approx(delta=1e-6), whose (epsilon, delta) a ledger in GDP takes"
+                "divergences",
+                "state the release as GDP(...) at its source if it is Gaussian, else use "
+                "to_approx(delta=1e-6), whose (epsilon, delta) a ledger in GDP takes",
             )
         case _:
             raise not_a_guarantee(g, "to_gdp(GDP(1.0))")
@@ -134,23 +136,26 @@ def to_zcdp(g: Guarantee) -> ZCDP:
         case GDP():
             raise NoConversion(
                 f"there is no conversion of GDP with delta > 0 to ZCDP (got {g}). With probability delta the Renyi "
-                f"divergence may be infinite; use cf.GDP({g.mu!r}) if the release is proved with delta 0, or a ledger "
-                "in GDP, which adds deltas"
+                "divergence may be infinite",
+                f"use cf.GDP({g.mu!r}) if the release is proved with delta 0, or a ledger in GDP, which adds deltas",
             )
         case ApproxDP():
             raise NoConversion(
                 f"there is no conversion ApproxDP -> ZCDP (got {g}). With probability delta the Renyi divergence may "
-                "be infinite; use to_gdp() and a ledger in GDP, or ask for the release as ZCDP(rho)"
+                "be infinite",
+                "use to_gdp() and a ledger in GDP, or ask for the release as ZCDP(rho)",
             )
         case RDP():
             raise NoConversion(
                 f"there is no conversion RDP -> ZCDP (got {g}). zCDP bounds every order above 1, and a Renyi curve only "
-                "those that it lists; state the release as ZCDP(rho) at its source, or use to_approx(delta=1e-6)"
+                "those that it lists",
+                "state the release as ZCDP(rho) at its source, or use to_approx(delta=1e-6)",
             )
         case TradeOff():
             raise NoConversion(
                 f"there is no conversion TradeOff -> ZCDP, got {g}: the Renyi divergences of a trade-off function may be "
-                f"infinite; {_through_pure(g, 'to_zcdp()')}"
+                "infinite",
+                f"{_through_pure(g, 'to_zcdp()')}",
             )
         case _:
             raise not_a_guarantee(g, "to_zcdp(GDP(1.0))")
@@ -172,14 +177,14 @@ def to_pure(g: Guarantee) -> PureDP:
             if isfinite(epsilon):
                 return PureDP(epsilon, **labels_of(g))
             raise NoConversion(
-                f"there is no PureDP statement of {g}: its privacy loss is not bounded; use to_approx(delta=1e-6), or "
-                "to_gdp(delta=1e-6)"
+                f"there is no PureDP statement of {g}: its privacy loss is not bounded",
+                "use to_approx(delta=1e-6), or to_gdp(delta=1e-6)",
             )
         case ApproxDP() | ZCDP() | GDP() | RDP():
             kind = type(g).__name__
             raise NoConversion(
-                f"there is no conversion {kind} -> PureDP, got {g}: {kind} allows any loss with some small probability; "
-                "use to_approx(delta=1e-6), or ask for the release as PureDP(epsilon) with Laplace noise"
+                f"there is no conversion {kind} -> PureDP, got {g}: {kind} allows any loss with some small probability",
+                "use to_approx(delta=1e-6), or ask for the release as PureDP(epsilon) with Laplace noise",
             )
         case _:
             raise not_a_guarantee(g, "to_pure(PureDP(1.0))")
@@ -211,19 +216,21 @@ def to_rdp(g: Guarantee, orders: Iterable[float] | None = None) -> RDP:
             known = dict(zip(g.orders, g.epsilons, strict=True))
             if not known.keys() >= set(chosen):
                 raise NoConversion(
-                    f"{g} bounds the orders that it lists and no others; ask for some of them: to_rdp(g.orders), or for "
-                    "the orders at the source of the release"
+                    f"{g} bounds the orders that it lists and no others",
+                    "ask for some of them: to_rdp(g.orders), or for the orders at the source of the release",
                 )
             levels = [known[a] for a in chosen]
         case GDP() | ApproxDP():
             raise NoConversion(
                 f"there is no conversion {type(g).__name__} with a delta -> RDP (got {g}). With probability delta the "
-                "Renyi divergence may be infinite; use to_gdp() and compose in GDP, which adds deltas, or to_tradeoff()"
+                "Renyi divergence may be infinite",
+                "use to_gdp() and compose in GDP, which adds deltas, or to_tradeoff()",
             )
         case TradeOff():
             raise NoConversion(
                 f"there is no conversion TradeOff -> RDP, got {g}: the Renyi divergences of a trade-off function may be "
-                f"infinite; {_through_pure(g, 'to_rdp()')}"
+                "infinite",
+                f"{_through_pure(g, 'to_rdp()')}",
             )
         case _:
             raise not_a_guarantee(g, "to_rdp(GDP(1.0))")
@@ -267,7 +274,7 @@ def from_guarantee(g: Guarantee) -> Curve:
         case RDP(orders, epsilons):
             return RenyiBound(orders, epsilons)
     raise PrivacyError(
-        f"a curve is made from a guarantee, got {type(g).__name__}; write from_guarantee(GDP(1.0)) or gaussian(1.0)"
+        f"a curve is made from a guarantee, got {type(g).__name__}", "write from_guarantee(GDP(1.0)) or gaussian(1.0)"
     )
 
 
@@ -292,8 +299,8 @@ def to_approx(g: Guarantee, *, epsilon: float | None = None, delta: float | None
     """
     if (epsilon is None) == (delta is None):
         raise PrivacyError(
-            "to_approx takes one of epsilon and delta and computes the other; write to_approx(delta=1e-6) or "
-            "to_approx(epsilon=1.0)"
+            "to_approx takes one of epsilon and delta and computes the other",
+            "write to_approx(delta=1e-6) or to_approx(epsilon=1.0)",
         )
     if not isinstance(g, KINDS):
         raise not_a_guarantee(g, "to_approx(GDP(1.0), delta=1e-6)")
@@ -304,8 +311,8 @@ def to_approx(g: Guarantee, *, epsilon: float | None = None, delta: float | None
     needed = _epsilon_at(g, chosen)
     if needed <= 0:
         raise PrivacyError(
-            f"at delta={chosen!r} {g} holds with every epsilon above 0, so there is no smallest one; give a smaller "
-            "delta, or the epsilon: to_approx(epsilon=0.1)"
+            f"at delta={chosen!r} {g} holds with every epsilon above 0, so there is no smallest one",
+            "give a smaller delta, or the epsilon: to_approx(epsilon=0.1)",
         )
     return ApproxDP(needed, chosen, **labels_of(g))
 
@@ -326,8 +333,8 @@ def _delta_at(g: Guarantee, epsilon: float) -> float:
         case PureDP(known):
             if epsilon >= known:
                 raise PrivacyError(
-                    f"{g} already says more than any delta at epsilon={epsilon!r}; keep it, or give the delta: "
-                    "to_approx(delta=1e-6)"
+                    f"{g} already says more than any delta at epsilon={epsilon!r}",
+                    "keep it, or give the delta: to_approx(delta=1e-6)",
                 )
             return up(leak_delta(known, 0.0, epsilon))
 
@@ -337,8 +344,8 @@ def _epsilon_at(g: Guarantee, delta: float) -> float:
     own = g.delta if isinstance(g, (GDP, ApproxDP)) else 0.0
     if delta < own or (delta == own and isinstance(g, GDP)):
         raise PrivacyError(
-            f"{g} holds for no delta {'below' if delta < own else 'as small as'} its own {own!r}, got {delta!r}; give "
-            "a larger delta"
+            f"{g} holds for no delta {'below' if delta < own else 'as small as'} its own {own!r}, got {delta!r}",
+            "give a larger delta",
         )
     match g:
         case GDP(mu, _):
@@ -357,8 +364,8 @@ def _epsilon_at(g: Guarantee, delta: float) -> float:
             if isfinite(epsilon):
                 return epsilon
             raise PrivacyError(
-                f"{g} holds for no delta as small as {delta!r}: its loss is infinite with a larger probability; give a "
-                "larger delta"
+                f"{g} holds for no delta as small as {delta!r}: its loss is infinite with a larger probability",
+                "give a larger delta",
             )
         case PureDP(known) | ApproxDP(known, _):
             return leak_epsilon(known, own, delta)
@@ -402,8 +409,8 @@ def below_one(delta: float, of: str) -> float:
     if delta < 1:
         return delta
     raise PrivacyError(
-        f"delta of {of} comes to 1 or more, which promises nothing; start from a stronger guarantee or take a larger "
-        "epsilon"
+        f"delta of {of} comes to 1 or more, which promises nothing",
+        "start from a stronger guarantee or take a larger epsilon",
     )
 
 
@@ -414,7 +421,8 @@ def not_a_guarantee(value: object, example: str) -> PrivacyError:
     a guarantee is PureDP, ApproxDP, ZCDP, GDP, RDP or TradeOff, got int; write for instance group(GDP(0.5), 4)
     """
     return PrivacyError(
-        f"a guarantee is PureDP, ApproxDP, ZCDP, GDP, RDP or TradeOff, got {type(value).__name__}; write for instance {example}"
+        f"a guarantee is PureDP, ApproxDP, ZCDP, GDP, RDP or TradeOff, got {type(value).__name__}",
+        f"write for instance {example}",
     )
 
 
@@ -460,10 +468,10 @@ def parse_curve(text: str) -> Curve:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise PrivacyError(f"{text!r} is not a guarantee; {_HELP}") from None
+        raise PrivacyError(f"{text!r} is not a guarantee", f"{_HELP}") from None
     found = _read(tree, text)
     if not isinstance(found, Curve):
-        raise PrivacyError(f"{text!r} is a number, not a guarantee; {_HELP}")
+        raise PrivacyError(f"{text!r} is a number, not a guarantee", f"{_HELP}")
     return found
 
 
@@ -490,14 +498,14 @@ def _read(node: ast.expr, text: str) -> Any:
             if isinstance(base, Curve):
                 if not isinstance(times, int) or times < 1:
                     raise PrivacyError(
-                        f"{ast.unparse(node)!r}: ** takes a whole number of releases, at least 1, got {times!r}; write for instance "
-                        "'laplace(0.1) ** 10'"
+                        f"{ast.unparse(node)!r}: ** takes a whole number of releases, at least 1, got {times!r}",
+                        "write for instance 'laplace(0.1) ** 10'",
                     )
                 return base.power(times)
         case ast.BinOp(op=ast.Add() | ast.Sub()):
             raise PrivacyError(
-                f"{ast.unparse(node)!r}: releases compose by * and equal ones by **; write for instance 'GDP(1) * GDP(2)' or "
-                "'GDP(1) ** 3'"
+                f"{ast.unparse(node)!r}: releases compose by * and equal ones by **",
+                "write for instance 'GDP(1) * GDP(2)' or 'GDP(1) ** 3'",
             )
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if name in (*_CURVES, *_VALUES):
             values = [_read(arg, text) for arg in args]
@@ -505,11 +513,11 @@ def _read(node: ast.expr, text: str) -> Any:
             try:
                 made = (_CURVES | _VALUES)[name](*values, **named)
             except TypeError:
-                raise PrivacyError(f"{name} in {text!r} has other parameters; {_HELP}") from None
+                raise PrivacyError(f"{name} in {text!r} has other parameters", f"{_HELP}") from None
             except PrivacyError as error:
                 raise PrivacyError(f"{ast.unparse(node)!r}: {error}") from None
             return made if isinstance(made, Curve) else from_guarantee(made)
-    raise PrivacyError(f"{ast.unparse(node)!r} in {text!r} is not understood; {_HELP}")
+    raise PrivacyError(f"{ast.unparse(node)!r} in {text!r} is not understood", f"{_HELP}")
 
 
 def calibrate_pure(privacy: Guarantee) -> float:
@@ -557,8 +565,8 @@ def calibrate_pure(privacy: Guarantee) -> float:
             return max(epsilon, _down(epsilon + log((1 + delta * exp(-epsilon)) / (1 - delta))))
         case _:
             raise PrivacyError(
-                f"a pure mechanism is calibrated to PureDP, GDP, ZCDP or ApproxDP, got {type(privacy).__name__}; "
-                "write for instance calibrate_pure(PureDP(1.0))"
+                f"a pure mechanism is calibrated to PureDP, GDP, ZCDP or ApproxDP, got {type(privacy).__name__}",
+                "write for instance calibrate_pure(PureDP(1.0))",
             )
 
 

@@ -191,8 +191,8 @@ def _top(curve: Curve, end: float, paid: Fraction) -> float:
         return max(top, 1e-12)
     needed = 4 * max(float(curve.delta(HIGHEST)), curve.mass_at_infinity)
     raise NoConversion(
-        f"the tail of {curve!r} is too heavy for a Gaussian state at a delta of {float(paid):.3g}; pay more of it, for instance "
-        f"leak=Fraction({needed:.2g})"
+        f"the tail of {curve!r} is too heavy for a Gaussian state at a delta of {float(paid):.3g}",
+        f"pay more of it, for instance leak=Fraction({needed:.2g})",
     )
 
 
@@ -312,8 +312,8 @@ def _read(statement: Guarantee, r2: Fraction, leak: Fraction | None) -> tuple[Cu
     exact, asked = Fraction(r2), None if leak is None else Fraction(leak)
     if exact <= 0 or (asked is not None and not 0 <= asked < 1):
         raise PrivacyError(
-            f"what remains is r^2 above 0 and a leak from 0 to below 1, got {float(exact)!r} and {leak!r}; write for instance "
-            "remaining(PureDP(0.1), Fraction(1))"
+            f"what remains is r^2 above 0 and a leak from 0 to below 1, got {float(exact)!r} and {leak!r}",
+            "write for instance remaining(PureDP(0.1), Fraction(1))",
         )
     return curve, exact, asked
 
@@ -484,8 +484,8 @@ def converted(epsilon: Fraction, delta: Fraction) -> Remainder:
     """
     if epsilon < 0 or not 0 <= delta < 1:
         raise PrivacyError(
-            f"a pair has epsilon from 0 and delta from 0 to below 1, got {float(epsilon)!r} and {float(delta)!r}; write for instance "
-            "converted(Fraction(1), Fraction(1, 10**6))"
+            f"a pair has epsilon from 0 and delta from 0 to below 1, got {float(epsilon)!r} and {float(delta)!r}",
+            "write for instance converted(Fraction(1), Fraction(1, 10**6))",
         )
     leak = floor(delta * _LEAK_SHARE / DELTA_UNIT) * DELTA_UNIT
     curve = _float_down(delta - leak)

@@ -702,7 +702,7 @@ class PrivacyLoss:
         asked = reals(epsilon, "epsilon", "delta(1.0)")
         if not (np.abs(asked) <= _FARTHEST).all():
             raise PrivacyError(
-                f"epsilon must be at most {_FARTHEST:g} in size, got {epsilon!r}; write for instance delta(1.0)"
+                f"epsilon must be at most {_FARTHEST:g} in size, got {epsilon!r}", "write for instance delta(1.0)"
             )
         profile = self._profile
         top = self.step * (self.first + len(profile) - 1)
@@ -745,7 +745,7 @@ class PrivacyLoss:
         """
         goal = real(delta, "delta", "epsilon(1e-6)")
         if not 0 <= goal <= 1:
-            raise PrivacyError(f"delta must be from 0 to 1, got {goal!r}; write for instance epsilon(1e-6)")
+            raise PrivacyError(f"delta must be from 0 to 1, got {goal!r}", "write for instance epsilon(1e-6)")
         if self.delta(0.0) <= goal:
             return 0.0
         if self.infinity > goal:
@@ -790,12 +790,12 @@ def _sum(parts: list[tuple[PrivacyLoss, int]]) -> PrivacyLoss:
 def _checked_high(high: float) -> float:
     size = level(high, "high", "from_profile(delta, high=8.0)", most=_WIDEST)
     if size < _NARROWEST:
-        raise PrivacyError(f"high must be at least {_NARROWEST:g}, got {size!r}; write for instance high=8.0")
+        raise PrivacyError(f"high must be at least {_NARROWEST:g}, got {size!r}", "write for instance high=8.0")
     return size
 
 
 def _checked_step(step: float) -> float:
     size = level(step, "step", "step=2**-10")
     if not 2.0**-60 <= size <= 2.0**10:
-        raise PrivacyError(f"step must be from 2^-60 to 2^10, got {size!r}; write for instance step=2**-10")
+        raise PrivacyError(f"step must be from 2^-60 to 2^10, got {size!r}", "write for instance step=2**-10")
     return size

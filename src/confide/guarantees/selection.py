@@ -148,7 +148,7 @@ def _weights(law: RunLaw) -> Weights:
                 break
             if j > _LONGEST:
                 raise PrivacyError(
-                    f"{law} has runs beyond {_LONGEST:,} that cannot be left out; take a larger eta or fewer runs"
+                    f"{law} has runs beyond {_LONGEST:,} that cannot be left out", "take a larger eta or fewer runs"
                 )
     shift = max(total.bit_length() - _BITS, 0)
     kept = tuple(w >> shift for w in found)
@@ -160,13 +160,15 @@ def _weights(law: RunLaw) -> Weights:
 def _number(value: object, name: str, low: float, high: float, call: str) -> float:
     good = is_finite(value) and low < value <= high
     if not good:
-        raise PrivacyError(f"{name} must be a number above {low:g} and at most {high:g}, got {value!r}; write {call}")
+        raise PrivacyError(
+            f"{name} must be a number above {low:g} and at most {high:g}, got {value!r}", f"write {call}"
+        )
     return float(value)  # type: ignore[arg-type]
 
 
 def _whole(value: object, name: str, call: str) -> int:
     if not is_whole(value, 1, _MOST):
-        raise PrivacyError(f"{name} must be a whole number from 1 to {_MOST:g}, got {value!r}; write {call}")
+        raise PrivacyError(f"{name} must be a whole number from 1 to {_MOST:g}, got {value!r}", f"write {call}")
     return value
 
 
@@ -471,7 +473,7 @@ def renyi_epsilon(delta: float, mu: float, law: RunLaw) -> float:
         value = own + law.mean * np.array([gaussian_delta(float(e), mu) for e in losses]) + log(law.mean) / (a - 1)
     else:
         raise PrivacyError(
-            f"no Renyi bound is proved for {law}; use TruncatedNegativeBinomial with eta of at least 0, or Poisson"
+            f"no Renyi bound is proved for {law}", "use TruncatedNegativeBinomial with eta of at least 0, or Poisson"
         )
     return float(max((value + np.log1p(-1 / a) - (log(delta) + np.log(a)) / (a - 1)).min(), 0.0))
 
@@ -562,6 +564,6 @@ def calibrate_selection(
         )
     if not found:
         raise PrivacyError(
-            f"no base mechanism gives ({epsilon!r}, {delta!r}) with {law}; ask for a larger budget or fewer runs"
+            f"no base mechanism gives ({epsilon!r}, {delta!r}) with {law}", "ask for a larger budget or fewer runs"
         )
     return max(found, key=lambda base: base.mu)

@@ -76,14 +76,14 @@ def real(value: object, name: str, example: str) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise PrivacyError(
-            f"{name} must be a number, got {value!r} ({type(value).__name__}); write for instance {example}"
+            f"{name} must be a number, got {value!r} ({type(value).__name__})", f"write for instance {example}"
         )
     try:
         number = float(value)
     except OverflowError:
-        raise PrivacyError(f"{name} is too large for a float; write for instance {example}") from None
+        raise PrivacyError(f"{name} is too large for a float", f"write for instance {example}") from None
     if not isfinite(number):
-        raise PrivacyError(f"{name} must be finite, got {number}; write for instance {example}")
+        raise PrivacyError(f"{name} must be finite, got {number}", f"write for instance {example}")
     return number + 0.0  # -0.0 becomes 0.0, so that equal values have one text
 
 
@@ -96,7 +96,7 @@ def reals(value: object, name: str, example: str) -> NDArray[np.float64]:
     array = np.asarray(float(value) if is_number(value) else value)
     if array.dtype.kind not in "fiu" or np.isnan(array).any():
         raise PrivacyError(
-            f"{name} must be a number or an array of numbers, got {value!r}; write for instance {example}"
+            f"{name} must be a number or an array of numbers, got {value!r}", f"write for instance {example}"
         )
     return np.asarray(array, dtype=np.float64)
 
@@ -114,10 +114,10 @@ def level(value: object, name: str, example: str, *, least: float = 0.0, most: f
             f"leave; {name} must be above 0, for instance {example}"
         )
     if number < 0:
-        raise PrivacyError(f"{name} must be above 0, got {number!r}; write for instance {example}")
+        raise PrivacyError(f"{name} must be above 0, got {number!r}", f"write for instance {example}")
     if not least <= number <= most:
         allowed = f"from {least:g} to {most:g}" if least else f"at most {most:g}"
-        raise PrivacyError(f"{name} must be {allowed}, got {number!r}; write for instance {example}")
+        raise PrivacyError(f"{name} must be {allowed}, got {number!r}", f"write for instance {example}")
     return number
 
 
@@ -145,7 +145,7 @@ def share(value: object, name: str, example: str, *, zero: bool) -> float:
         return number
     allowed = "at least 0 and below 1" if zero else "above 0 and below 1"
     hint = "; with delta 0 the guarantee is PureDP(epsilon)" if number == 0 else ""
-    raise PrivacyError(f"{name} must be {allowed}, got {number!r}{hint}; write for instance {example}")
+    raise PrivacyError(f"{name} must be {allowed}, got {number!r}{hint}", f"write for instance {example}")
 
 
 def count(value: object, name: str, example: str) -> int:
@@ -155,9 +155,11 @@ def count(value: object, name: str, example: str) -> int:
     3
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise PrivacyError(f"{name} must be a whole number of at least 1, got {value!r}; write for instance {example}")
+        raise PrivacyError(
+            f"{name} must be a whole number of at least 1, got {value!r}", f"write for instance {example}"
+        )
     if int(value) > EXACT:
-        raise PrivacyError(f"{name} must be at most 2^53, got {value!r}; write for instance {example}")
+        raise PrivacyError(f"{name} must be at most 2^53, got {value!r}", f"write for instance {example}")
     return int(value)
 
 
@@ -170,7 +172,7 @@ def renyi_order(value: object, name: str, example: str) -> float:
     number = real(value, name, example)
     if not 1 < number <= _MOST_ORDER:
         raise PrivacyError(
-            f"{name} must be above 1 and at most {_MOST_ORDER:g}, got {number!r}; write for instance {example}"
+            f"{name} must be above 1 and at most {_MOST_ORDER:g}, got {number!r}", f"write for instance {example}"
         )
     return number
 
@@ -182,10 +184,12 @@ def orders_tuple(values: object, example: str) -> tuple[float, ...]:
     (2.0, 4.5)
     """
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise PrivacyError(f"orders must be numbers above 1, got {values!r}; write for instance {example}")
+        raise PrivacyError(f"orders must be numbers above 1, got {values!r}", f"write for instance {example}")
     orders = tuple(real(value, "each of orders", example) for value in values)
     if not orders or min(orders) <= 1 or any(a >= b for a, b in pairwise(orders)):
-        raise PrivacyError(f"orders must be above 1 and strictly rising, got {orders!r}; write for instance {example}")
+        raise PrivacyError(
+            f"orders must be above 1 and strictly rising, got {orders!r}", f"write for instance {example}"
+        )
     return tuple(renyi_order(value, "each of orders", example) for value in orders)
 
 
@@ -196,15 +200,16 @@ def renyi_levels(values: object, orders: tuple[float, ...], example: str) -> tup
     (0.5, 1.5, 1.5)
     """
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise PrivacyError(f"epsilons must be numbers, one for each order; write for instance {example}")
+        raise PrivacyError("epsilons must be numbers, one for each order", f"write for instance {example}")
     epsilons = [real(epsilon, "each of epsilons", example) for epsilon in values]
     if len(epsilons) != len(orders):
         raise PrivacyError(
-            f"epsilons must be one for each order, got {len(epsilons)} for {len(orders)} orders; write for instance {example}"
+            f"epsilons must be one for each order, got {len(epsilons)} for {len(orders)} orders",
+            f"write for instance {example}",
         )
     for epsilon in epsilons:
         if epsilon < 0:
-            raise PrivacyError(f"each of epsilons must be at least 0, got {epsilon!r}; write for instance {example}")
+            raise PrivacyError(f"each of epsilons must be at least 0, got {epsilon!r}", f"write for instance {example}")
     return tuple(accumulate(reversed(epsilons), min))[::-1]
 
 
@@ -215,7 +220,8 @@ def relation_name(value: object) -> str | None:
     raise PrivacyError(
         f"unknown relation {value!r}; allowed: 'add-remove' (one record more or fewer; the number of records is "
         "secret), 'substitute' (one record with other content, and a public number of records), or None to leave it "
-        "to the plan; write for instance relation='add-remove'"
+        "to the plan",
+        "write for instance relation='add-remove'",
     )
 
 
@@ -225,7 +231,8 @@ def trust_name(value: object) -> str:
         return value
     raise PrivacyError(
         f"unknown trust {value!r}; allowed: 'central' (a data holder sees the records and releases noisy statistics), "
-        "'local' (each record is noised before it leaves its owner); write for instance trust='central'"
+        "'local' (each record is noised before it leaves its owner)",
+        "write for instance trust='central'",
     )
 
 
@@ -234,7 +241,7 @@ def unit_name(value: object) -> str:
     if _one_line(value):
         return value
     raise PrivacyError(
-        f"unit must be a short name on one line, got {value!r}; write for instance unit='record' or unit='attribute'"
+        f"unit must be a short name on one line, got {value!r}", "write for instance unit='record' or unit='attribute'"
     )
 
 
@@ -249,8 +256,8 @@ def assumption_tuple(values: object) -> tuple[str, ...]:
         if all(_one_line(text) for text in texts):
             return tuple(sorted(set(texts)))
     raise PrivacyError(
-        f"assumptions must be a tuple of texts of one line each, got {values!r}; write for instance "
-        "assumptions=('float64 sampling',)"
+        f"assumptions must be a tuple of texts of one line each, got {values!r}",
+        "write for instance assumptions=('float64 sampling',)",
     )
 
 

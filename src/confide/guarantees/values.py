@@ -289,8 +289,8 @@ def from_hex(text: object, name: str) -> float:
         number = None
     if number is None or number.hex() != text:
         raise PrivacyError(
-            f"{name} in a file must be a float.hex text such as '0x1.0000000000000p+0', got {text!r}; write it with "
-            "to_dict()"
+            f"{name} in a file must be a float.hex text such as '0x1.0000000000000p+0', got {text!r}",
+            "write it with to_dict()",
         )
     return number
 
@@ -344,7 +344,8 @@ class _Value(Statement):
         wanted = relation_name(relation)
         if wanted is None:
             raise PrivacyError(
-                "a guarantee is resolved to a relation, got None; write resolve('add-remove') or resolve('substitute')"
+                "a guarantee is resolved to a relation, got None",
+                "write resolve('add-remove') or resolve('substitute')",
             )
         if self.relation not in (None, wanted):
             how = _WAYS["how_to_change"](self, wanted)
@@ -774,7 +775,7 @@ class RDP(_Value):
     @classmethod
     def _decoded(cls, data: object, name: str) -> Any:
         if not isinstance(data, list):
-            raise PrivacyError(f"{name} in a file must be a list of float.hex texts; write it with to_dict()")
+            raise PrivacyError(f"{name} in a file must be a list of float.hex texts", "write it with to_dict()")
         return tuple(from_hex(text, name) for text in data)
 
     def _levels(self) -> list[str]:
@@ -831,14 +832,15 @@ class TradeOff(_Value):
     def _checked_numbers(self) -> dict[str, Any]:
         if not isinstance(self.curve, Curve):
             raise PrivacyError(
-                f"curve must be a trade-off function, got {type(self.curve).__name__}; write for instance {self._example}"
+                f"curve must be a trade-off function, got {type(self.curve).__name__}",
+                f"write for instance {self._example}",
             )
         return {}
 
     @classmethod
     def _decoded(cls, data: object, name: str) -> Any:
         if not isinstance(data, Mapping):
-            raise PrivacyError(f"{name} in a file must be an object; write it with to_dict()")
+            raise PrivacyError(f"{name} in a file must be an object", "write it with to_dict()")
         return curve_from_dict(dict(data))
 
     def _levels(self) -> list[str]:
@@ -880,12 +882,12 @@ def guarantee_from_dict(data: Mapping[str, Any]) -> Guarantee:
     kind = _KINDS.get(data["type"]) if isinstance(data, Mapping) and isinstance(data.get("type"), str) else None
     if kind is None:
         raise PrivacyError(
-            f"a guarantee in a file is an object whose 'type' is one of {', '.join(_KINDS)}; write it with to_dict()"
+            f"a guarantee in a file is an object whose 'type' is one of {', '.join(_KINDS)}", "write it with to_dict()"
         )
     wanted = {"type", *(f.name for f in fields(kind))}
     if set(data) != wanted:
         raise PrivacyError(
-            f"a {data['type']} in a file has exactly the keys {', '.join(sorted(wanted))}; write it with to_dict()"
+            f"a {data['type']} in a file has exactly the keys {', '.join(sorted(wanted))}", "write it with to_dict()"
         )
     numbers = {name: kind._decoded(data[name], name) for name in kind.numbers()}
     return kind(

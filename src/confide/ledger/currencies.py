@@ -106,7 +106,7 @@ class Gaussian(Currency):
         if isinstance(statement, (ZCDP, RDP)):
             raise NoConversion(f"no proof leads from {type(statement).__name__} to GDP(mu)")
         if isinstance(statement, TradeOff):
-            raise NoConversion("a trade-off function has a mu for each delta; say which: charge_delta=1e-6")
+            raise NoConversion("a trade-off function has a mu for each delta", "say which: charge_delta=1e-6")
         if isinstance(statement, GDP):
             return Fraction(statement.mu) ** 2, Fraction(statement.delta)
         gaussian = statement.to_gdp()  # never stronger than the statement: its mu is rounded up already
@@ -196,7 +196,7 @@ class Pair(Currency):
         if isinstance(statement, PureDP):
             return Fraction(statement.epsilon), Fraction(0)
         raise NoConversion(
-            f"{type(statement).__name__} has an (epsilon, delta) for each delta; say which: charge_delta=1e-7"
+            f"{type(statement).__name__} has an (epsilon, delta) for each delta", "say which: charge_delta=1e-7"
         )
 
     def exact(self, statement: Guarantee) -> bool:

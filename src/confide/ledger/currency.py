@@ -194,12 +194,14 @@ class Currency(ABC):
         if limit.amount < 1 or (delta > 0 and limit.delta < 1):
             raise PrivacyError(
                 f"the budget {budget} is below the units of a ledger, 2^-40 for mu^2, rho and epsilon and 2^-60 for "
-                "delta; nothing would ever fit; give a larger one, for instance GDP(1.0)"
+                "delta; nothing would ever fit",
+                "give a larger one, for instance GDP(1.0)",
             )
         if limit.amount > LARGEST:
             raise PrivacyError(
                 f"the budget {budget} is above what a ledger counts, mu^2, rho or epsilon of 2^22, and would "
-                "protect nobody; give one of at most GDP(2048.0)"
+                "protect nobody",
+                "give one of at most GDP(2048.0)",
             )
         return limit
 
@@ -214,8 +216,8 @@ class Currency(ABC):
     def conversion(self, dataset: str, left: Price) -> tuple[Currency, Price]:
         """The currency and the limit of what is left of an account once it is converted; `PlanError` where there is nothing to."""
         raise PlanError(
-            f"dataset {dataset!r} is counted in {self.name}, and only an (epsilon, delta) ledger is converted; "
-            "leave the conversion out"
+            f"dataset {dataset!r} is counted in {self.name}, and only an (epsilon, delta) ledger is converted",
+            "leave the conversion out",
         )
 
     def _limit(self, budget: Guarantee) -> tuple[Fraction, Fraction]:

@@ -42,13 +42,14 @@ def check_terms(account: Account, statement: Guarantee) -> None:
     """
     if not isinstance(statement, _KINDS):
         raise PrivacyError(
-            f"a charge must be a guarantee such as GDP(1.0), got {type(statement).__name__}; give the plan's guarantees"
+            f"a charge must be a guarantee such as GDP(1.0), got {type(statement).__name__}",
+            "give the plan's guarantees",
         )
     check_reach(statement)
     if not statement.complete:
         raise PrivacyError(
-            f"the charge {statement} leaves its relation open, and a ledger takes complete statements only; "
-            f"write {type(statement).__name__}(..., relation={account.relation!r}) or charge the plan's guarantees"
+            f"the charge {statement} leaves its relation open, and a ledger takes complete statements only",
+            f"write {type(statement).__name__}(..., relation={account.relation!r}) or charge the plan's guarantees",
         )
     mine = (account.relation, account.budget.unit, account.trust)
     theirs = (statement.relation, statement.unit, statement.trust)
@@ -57,8 +58,8 @@ def check_terms(account: Account, statement: Guarantee) -> None:
         unit = account.unit if statement.unit == account.budget.unit else statement.unit
         raise PrivacyError(
             f"dataset {account.dataset!r} counts relation={mine[0]!r}, unit={account.unit!r}, trust={mine[2]!r}; "
-            f"the charge {statement} has relation={theirs[0]!r}, unit={unit!r}, trust={theirs[2]!r}; "
-            f"{_way_out(account, statement)}"
+            f"the charge {statement} has relation={theirs[0]!r}, unit={unit!r}, trust={theirs[2]!r}",
+            f"{_way_out(account, statement)}",
         )
 
 

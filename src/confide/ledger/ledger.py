@@ -59,12 +59,13 @@ def opened_account(
     check_unit(whose, rows_per_unit)
     if enforced:
         if full.unit not in ("record", whose):
-            raise PrivacyError(f"the ledger's unit is {whose!r} and its budget's {full.unit!r}; give one of them")
+            raise PrivacyError(f"the ledger's unit is {whose!r} and its budget's {full.unit!r}", "give one of them")
         full = replace(full, unit=whose)
     key = secrets.token_bytes(32) if enforced else b""
     if grants not in (None, "gaussian"):
         raise PlanError(
-            f"grants must be 'gaussian' or left out, got {grants!r}; write grants='gaussian' to convert an (epsilon, delta) budget at once"
+            f"grants must be 'gaussian' or left out, got {grants!r}",
+            "write grants='gaussian' to convert an (epsilon, delta) budget at once",
         )
     new = Account(
         dataset,
@@ -338,14 +339,15 @@ class Ledger:
         if dataset is None:
             if len(known) != 1:
                 raise PlanError(
-                    f"{store.name} holds the datasets {listed}; say which: Ledger.open({store.target!r}, dataset=...)"
+                    f"{store.name} holds the datasets {listed}",
+                    f"say which: Ledger.open({store.target!r}, dataset=...)",
                 )
             dataset = known[0]
         found = next((name for name in known if isinstance(dataset, str) and same_name(name, dataset)), None)
         if found is None:
             raise PlanError(
-                f"there is no dataset {dataset!r} in {store.name}; it holds {listed}; open a budget for it: "
-                f"Ledger.create({store.target!r}, dataset={dataset!r}, budget=...)"
+                f"there is no dataset {dataset!r} in {store.name}; it holds {listed}",
+                f"open a budget for it: Ledger.create({store.target!r}, dataset={dataset!r}, budget=...)",
             )
         return cls(store, found)
 
@@ -897,8 +899,8 @@ class Ledger:
         row = rows.budget_row(connection, self._dataset)
         if row is None:
             raise PlanError(
-                f"there is no dataset {self._dataset!r} in {self.place} any more; open a budget for it: "
-                "Ledger.create(path, dataset=..., budget=...)"
+                f"there is no dataset {self._dataset!r} in {self.place} any more",
+                "open a budget for it: Ledger.create(path, dataset=..., budget=...)",
             )
         return rows.account_here(connection, row)
 

@@ -63,7 +63,8 @@ class Outputs:
             charge = rows.charge_of(connection, self._dataset, self._plan)
             if charge is None:
                 raise PlanError(
-                    "this version of the stream was never charged, so no record of it can be published; open it with cf.local.Releaser.open"
+                    "this version of the stream was never charged, so no record of it can be published",
+                    "open it with cf.local.Releaser.open",
                 )
             last = rows.last_outputs(connection, self._dataset, self._plan)
             known = self._known(connection, charge, ids) if last is not None else {}

@@ -150,8 +150,8 @@ class Receipt:
             return decode(cls, data)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise ReleaseError(
-                f"this is no receipt: it needs the fields {', '.join(f.name for f in fields(cls))}; give what "
-                "receipt.to_dict() wrote"
+                f"this is no receipt: it needs the fields {', '.join(f.name for f in fields(cls))}",
+                "give what receipt.to_dict() wrote",
             ) from None
 
 

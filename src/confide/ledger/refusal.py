@@ -12,6 +12,7 @@ from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
 from confide.ledger.account import Account
 from confide.ledger.currencies import CURRENCIES, Gaussian, Pair
 from confide.ledger.currency import Currency, Price, amount_of, delta_of
+from confide.ledger.printing import left as left_of, percent
 from confide.ledger.records import Quote
 
 
@@ -49,13 +50,14 @@ def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: 
     raised = f"; the steward can raise the budget: ledger.amend({type(account.budget).__name__}({size}), reason='...')"
     if "ledger.amend" in works:
         raised = ""
-    message = (
-        f"dataset {account.dataset!r}: the charge {statement} ({requested}) does not fit the budget {account.budget}; "
-        f"spent: {spent}; left: {remaining}; nothing was charged; {works}{raised}"
+    problem = (
+        f"this release costs {percent(account.share(price))} of the budget of {account.dataset!r}, of which "
+        f"{left_of(account.used)} is left; the charge {statement} ({requested}) does not fit {account.budget}; "
+        f"spent: {spent}; left: {remaining}"
     )
-    if note := pure_note(account, statement):
-        message += f"; {note}"
-    return BudgetExceeded(message, requested=currency.text(price), spent=spent, remaining=remaining)
+    note = pure_note(account, statement)
+    remedy = f"{works}{raised}" + (f"; {note}" if note else "")
+    return BudgetExceeded(problem, remedy, requested=currency.text(price), spent=spent, remaining=remaining)
 
 
 def _point_left(account: Account) -> Guarantee | None:
@@ -180,10 +182,10 @@ def no_conversion(account: Account, statements: Sequence[Guarantee], delta: floa
     given = ", ".join(str(statement) for statement in statements)
     said = f"dataset {account.dataset!r} is counted in {currency.name}, which takes {currency.accepts}; the release states {given}"
     if isinstance(currency, Pair):
-        return NoConversion(f"{said}; {_stay_or_convert(account, statements)}")
+        return NoConversion(f"{said}", f"{_stay_or_convert(account, statements)}")
     if currency.name == "GDP" and delta is None and _counts(currency, statements, 1e-6):
         return NoConversion(
-            f"{said}, and a trade-off function is charged at a delta that you choose; say which: charge_delta=1e-6"
+            f"{said}, and a trade-off function is charged at a delta that you choose", "say which: charge_delta=1e-6"
         )
     curve = any(isinstance(statement, TradeOff) for statement in statements)
     others = [
@@ -198,7 +200,7 @@ def no_conversion(account: Account, statements: Sequence[Guarantee], delta: floa
             "ask a method for a guarantee that converts, or state as well what follows from this one, for instance "
             "guarantee.to_approx(delta=1e-6), which a ledger in GDP or ApproxDP takes"
         )
-    return NoConversion(f"{said}, and no proof leads from there to {currency.name}; {works}")
+    return NoConversion(f"{said}, and no proof leads from there to {currency.name}", f"{works}")
 
 
 def _counts(currency: Currency, statements: Sequence[Guarantee], delta: float) -> bool:

@@ -99,24 +99,27 @@ def check_pins(account: Account, dataset: object, unit: str, rows_per_unit: int,
     check_unit(unit, rows_per_unit)
     if not same_name(given, account.dataset):
         raise PlanError(
-            f"the release is of dataset {given!r}, the ledger is open for {account.dataset!r}; write Ledger.open(path, dataset={given!r})"
+            f"the release is of dataset {given!r}, the ledger is open for {account.dataset!r}",
+            f"write Ledger.open(path, dataset={given!r})",
         )
     if enforced or account.enforced:
         _check_enforced(account, unit, enforced)
         return
     if not same_name(unit, account.unit):
         raise PrivacyError(
-            f"dataset {account.dataset!r} counts what one {account.unit} may lose, and the release protects one {unit}; open a ledger "
+            f"dataset {account.dataset!r} counts what one {account.unit} may lose, and the release protects one {unit}",
+            "open a ledger "
             f"for that one: Ledger.create(path, dataset={account.dataset!r}, budget=..., unit={unit!r}, "
             f"rows_per_unit={rows_per_unit}) (two ledgers on the same records add up, unseen); or declare unit={account.unit!r} in the "
-            "schema, if that is whom the records are about, with the most rows that one has"
+            "schema, if that is whom the records are about, with the most rows that one has",
         )
     if rows_per_unit != account.rows_per_unit:
         raise PrivacyError(
             f"dataset {account.dataset!r} counts units of at most {account.rows_per_unit} row(s), and the release is for units of at most "
-            f"{rows_per_unit}, whose prices do not add up with the others'; open a ledger for these: Ledger.create(path, "
+            f"{rows_per_unit}, whose prices do not add up with the others'",
+            "open a ledger for these: Ledger.create(path, "
             f"dataset={account.dataset!r}, budget=..., unit={unit!r}, rows_per_unit={rows_per_unit}) (two ledgers on the same "
-            f"records add up, unseen); or declare rows_per_unit={account.rows_per_unit} in the schema, if no unit has more"
+            f"records add up, unseen); or declare rows_per_unit={account.rows_per_unit} in the schema, if no unit has more",
         )
 
 
@@ -127,12 +130,14 @@ def _check_enforced(account: Account, unit: str, enforced: bool) -> None:
         how = f"one {unit}" if enforced else f"one {unit}, which its schema declares and nothing enforces"
         raise PrivacyError(
             f"dataset {account.dataset!r} counts what one {account.unit} with all its rows may lose, enforced, and the release protects "
-            f"{how}; write unit=cf.Unit({account.unit!r}) in the schema, with the id column of the data; or, where there are no ids, "
+            f"{how}",
+            f"write unit=cf.Unit({account.unit!r}) in the schema, with the id column of the data; or, where there are no ids, "
             f"open a ledger of declared units: Ledger.create(path, dataset={account.dataset!r}, budget=..., unit={account.unit!r}, "
-            "rows_per_unit=1)"
+            "rows_per_unit=1)",
         )
     raise PrivacyError(
         f"dataset {account.dataset!r} counts what one {account.unit} may lose, and the release protects one {unit} with all its rows, "
-        f"enforced; open a ledger for that one: Ledger.create(path, dataset={account.dataset!r}, budget=..., unit={unit!r}) (two "
-        "ledgers on the same records add up, unseen)"
+        "enforced",
+        f"open a ledger for that one: Ledger.create(path, dataset={account.dataset!r}, budget=..., unit={unit!r}) (two "
+        "ledgers on the same records add up, unseen)",
     )

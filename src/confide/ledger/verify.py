@@ -38,8 +38,8 @@ def checked_tip(tip: object) -> str:
     text = tip.strip().lower() if isinstance(tip, str) else ""
     if not _HEAD.fullmatch(text):
         raise PlanError(
-            f"a tip is 64 hexadecimal digits, or the first 12 and more of them, got {tip!r}; give it as it was kept: a line of "
-            "confide ledger tip, or ledger.tip"
+            f"a tip is 64 hexadecimal digits, or the first 12 and more of them, got {tip!r}",
+            "give it as it was kept: a line of confide ledger tip, or ledger.tip",
         )
     return text
 

@@ -168,7 +168,7 @@ def _method(method: str, told: Protection) -> str:
     if method == "auto":
         return "RB" if told.zeta > 0 else "SL"
     if method not in METHODS:
-        raise PlanError(f"method must be 'auto' or one of {', '.join(METHODS)}, got {method!r}; write method='auto'")
+        raise PlanError(f"method must be 'auto' or one of {', '.join(METHODS)}, got {method!r}", "write method='auto'")
     return method
 
 
@@ -419,7 +419,7 @@ def shares(data: Any, column: str) -> ProtectedShares:
     n, keep = int(seen.sum()), float(one.keep)
     if n < len(frame):
         raise ReleaseError(
-            f"the table has cells of {column!r} that are none of its levels; ask for it as it was protected"
+            f"the table has cells of {column!r} that are none of its levels", "ask for it as it was protected"
         )
     q = seen / n if n else np.full(len(seen), nan)
     covariance = (np.diag(q) - np.outer(q, q)) / max(n, 1) / keep**2
@@ -514,7 +514,7 @@ def mean(
     if noised is None:
         raise PlanError(f"{column!r} was published as it is, and its mean needs no correction: data[{column!r}].mean()")
     if frame.empty:
-        raise PlanError("the table has no records, and nothing has a mean in it; give one that has some")
+        raise PlanError("the table has no records, and nothing has a mean in it", "give one that has some")
     h = (lambda x: x) if function is None else function
     called = name or (column if function is None else f"a function of {column}")
     how = _estimation_method(method, told)
@@ -551,9 +551,11 @@ def mean(
 
 def _estimation_method(method: str, told: Protection) -> str:
     if method not in _METHODS:
-        raise PlanError(f"method must be one of {', '.join(_METHODS)}, got {method!r}; write method='auto'")
+        raise PlanError(f"method must be one of {', '.join(_METHODS)}, got {method!r}", "write method='auto'")
     if method == "RB" and not told.zeta:
-        raise PlanError("RB weighs rows by 1 / zeta, and these records were protected with zeta = 0; write method='SL'")
+        raise PlanError(
+            "RB weighs rows by 1 / zeta, and these records were protected with zeta = 0", "write method='SL'"
+        )
     if method == "auto":
         return "RB" if told.zeta else "SL"
     return method
@@ -567,7 +569,7 @@ def _weights(how: str, function: Function, noised: Noised, zeta: float, x: Array
         found = np.asarray(function(noised.low + width * u), dtype=np.float64)
         if found.shape != u.shape or not np.isfinite(found).all():
             raise PlanError(
-                "function takes an array of the column's values to one finite number for each; write lambda x: x**2"
+                "function takes an array of the column's values to one finite number for each", "write lambda x: x**2"
             )
         return found
 
@@ -591,8 +593,8 @@ def _bent(h: Function, lam: float, u: Array) -> Array:
     coarse, fine = (np.abs(_second(h, grid, step)).max() for step in (_STEP, _STEP / 4))
     if fine > 2 * coarse + 1e-3 * (1 + np.abs(h(grid)).max()):
         raise PlanError(
-            "the function has a corner or a jump, which noise on every row hides; write method='optimal' for its least variance, or "
-            "protect with zeta, which leaves some rows without noise"
+            "the function has a corner or a jump, which noise on every row hides",
+            "write method='optimal' for its least variance, or protect with zeta, which leaves some rows without noise",
         )
     inside = np.clip(u, _STEP, 1 - _STEP)
     value = h(np.clip(u, 0, 1)) + slopes[0] * np.minimum(u, 0) + slopes[1] * np.maximum(u - 1, 0)

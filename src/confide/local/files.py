@@ -19,7 +19,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from confide._helpers import later
-from confide.errors import PlanError, ReleaseError
+from confide.errors import FileError, PlanError, ReleaseError
 from confide.local.noise_levels import DIGEST, KEY, Protection
 
 if TYPE_CHECKING:
@@ -83,12 +83,13 @@ def read_protected(data: Any) -> tuple[pd.DataFrame, Protection, str]:
             return _whole(frame, own), own, digest
         except (OSError, pa.ArrowInvalid) as error:
             raise ReleaseError(
-                f"{str(path)!r} cannot be read: {_why(path, error)}; give a file that `confide local protect` wrote"
+                f"{str(path)!r} cannot be read: {_why(path, error)}", "give a file that `confide local protect` wrote"
             ) from None
     attrs = getattr(data, "attrs", None)
     if attrs is None:
         raise PlanError(
-            f"data must be a file or a pandas frame, got {type(data).__name__}; write cf.local.fit('protected.parquet', 'y ~ x')"
+            f"data must be a file or a pandas frame, got {type(data).__name__}",
+            "write cf.local.fit('protected.parquet', 'y ~ x')",
         )
     if KEY not in attrs:
         raise ReleaseError(_SILENT.format("the frame", "read the file with cf.local.read"))
@@ -110,8 +111,8 @@ def _whole(frame: pd.DataFrame, told: Protection) -> pd.DataFrame:
         if len(values) * log1p(-leaves) < log(_CHANCE) and values.between(one.low, one.high).all():
             raise ReleaseError(
                 f"column {name!r} carries noise of SD {one.sd:.3g}, and all of its {len(values):,} values lie within {one.low:g} and "
-                f"{one.high:g}. They were clipped or selected after they were protected, and no correction is valid; give the "
-                "table as `confide local protect` wrote it"
+                f"{one.high:g}. They were clipped or selected after they were protected, and no correction is valid",
+                "give the table as `confide local protect` wrote it",
             )
     return frame
 
@@ -153,7 +154,8 @@ def _framed(table: pa.Table, told: Protection) -> tuple[pd.DataFrame, Protection
     missing = [name for name in (*told.protected, *told.public) if name not in table.column_names]
     if missing:
         raise ReleaseError(
-            f"the file says that it holds {', '.join(missing)}, and does not; ask for it as `confide local protect` wrote it"
+            f"the file says that it holds {', '.join(missing)}, and does not",
+            "ask for it as `confide local protect` wrote it",
         )
     frame = table.to_pandas()
     frame.attrs[KEY] = told.to_json()
@@ -179,14 +181,14 @@ class Place:
         self.path = path
         if path.suffix.lower() not in _SUFFIXES:
             raise PlanError(
-                f"protected rows are written to a .parquet or .csv file, got {str(path)!r}; write 'protected.parquet'"
+                f"protected rows are written to a .parquet or .csv file, got {str(path)!r}", "write 'protected.parquet'"
             )
         if not path.parent.is_dir():
-            raise PlanError(f"there is no folder {str(path.parent)!r}; make it first")
+            raise FileError(f"there is no folder {str(path.parent)!r}", "make it first")
         if path.exists() and not path.is_file():
-            raise PlanError(f"{str(path)!r} is not a file; give the name of a file")
+            raise PlanError(f"{str(path)!r} is not a file", "give the name of a file")
         if path.exists() and not force:
-            raise PlanError(f"{str(path)!r} exists; give another name, or force=True to replace it")
+            raise PlanError(f"{str(path)!r} exists", "give another name, or force=True to replace it")
         try:
             if path.exists():
                 path.open("ab").close()
@@ -195,9 +197,9 @@ class Place:
             raise self._refused(error) from None
         self._raw, self._part = os.fdopen(handle, "wb"), Path(name)
 
-    def _refused(self, error: OSError) -> PlanError:
-        return PlanError(
-            f"{str(self.path)!r} cannot be written: {error.strerror}; give a file in a folder that you may write to"
+    def _refused(self, error: OSError) -> FileError:
+        return FileError(
+            f"{str(self.path)!r} cannot be written: {error.strerror}", "give a file in a folder that you may write to"
         )
 
     def __enter__(self) -> Place:

@@ -272,7 +272,8 @@ class Protection:
             data = json.loads(text)
             if data["format"] != FORMAT:
                 raise ReleaseError(
-                    f"the table was protected in format {data['format']!r}, and this confide reads {FORMAT}; install the one that wrote it"
+                    f"the table was protected in format {data['format']!r}, and this confide reads {FORMAT}",
+                    "install the one that wrote it",
                 )
             columns = {
                 str(name): Noised(
@@ -330,8 +331,9 @@ class Protection:
             return None
         if name in self.levels:
             raise PlanError(
-                f"{name!r} has levels, which went through randomized response, and no numbers; write cf.local.shares(data, {name!r}) for "
-                f"their shares, or let them be terms: cf.local.fit(data, 'y ~ {name}')"
+                f"{name!r} has levels, which went through randomized response, and no numbers",
+                f"write cf.local.shares(data, {name!r}) for "
+                f"their shares, or let them be terms: cf.local.fit(data, 'y ~ {name}')",
             )
         raise PlanError(
             f"the protected rows have no column {name!r}; they have {', '.join([*self.protected, *self.public])}"
@@ -369,11 +371,12 @@ def noised_columns(
     """
     if (privacy is None) == (noise is None):
         raise PlanError(
-            "give a guarantee, or the noise of each column as a share of its width; write privacy=cf.ApproxDP(1.0, 1e-3) or noise=1.0"
+            "give a guarantee, or the noise of each column as a share of its width",
+            "write privacy=cf.ApproxDP(1.0, 1e-3) or noise=1.0",
         )
     if not names:
         raise PlanError(
-            f"name the columns to protect, of {', '.join(schema.names)}; write columns=[{schema.names[0]!r}]"
+            f"name the columns to protect, of {', '.join(schema.names)}", f"write columns=[{schema.names[0]!r}]"
         )
     if len(set(names)) < len(names):
         raise PlanError(f"each column is named once, got {', '.join(names)}")
@@ -384,7 +387,8 @@ def noised_columns(
 def _given(noise: float) -> Fraction:
     if isinstance(noise, bool) or not isinstance(noise, (int, float)) or not 1e-3 <= noise <= 1e6:
         raise PlanError(
-            f"noise is a standard deviation over the column's width, from 0.001 to a million, got {noise!r}; write noise=1.0"
+            f"noise is a standard deviation over the column's width, from 0.001 to a million, got {noise!r}",
+            "write noise=1.0",
         )
     return Fraction(noise)
 
@@ -398,8 +402,8 @@ def _share(d: int, level: str, zeta: float, privacy: Guarantee | None) -> float:
     else:
         why = "with rows left without noise" if zeta and isinstance(privacy, PureDP) else f"of {d} columns"
         raise NoConversion(
-            f"the noise {why} has a trade-off function, which meets (epsilon, delta) and no {privacy}; write "
-            "privacy=cf.ApproxDP(1.0, 1e-3), or give noise= and read the function with `confide curve`"
+            f"the noise {why} has a trade-off function, which meets (epsilon, delta) and no {privacy}",
+            "write privacy=cf.ApproxDP(1.0, 1e-3), or give noise= and read the function with `confide curve`",
         )
     return (1.0 if level == "attribute" else sqrt(d)) / shift * (1 + 1e-12)
 
@@ -408,20 +412,21 @@ def _noised(schema: Schema, name: str, share: Fraction) -> Noised:
     column = schema[name]
     if isinstance(column, Categorical):
         raise PlanError(
-            f"column {name!r} has levels, and noise on levels is randomized response; write levels={{{name!r}: 1.0}}, with its "
-            "epsilon, and leave it out of columns="
+            f"column {name!r} has levels, and noise on levels is randomized response",
+            f"write levels={{{name!r}: 1.0}}, with its epsilon, and leave it out of columns=",
         )
     if column.on_missing == "drop":
         raise PlanError(
-            f"column {name!r} drops records without a value, and here every record is published; state a public value for them: "
-            f"on_missing={(column.low + column.high) / 2:g} in the schema"
+            f"column {name!r} drops records without a value, and here every record is published",
+            f"state a public value for them: on_missing={(column.low + column.high) / 2:g} in the schema",
         )
     wide = column.steps - 1
     lam = Fraction(ceil(share * wide * _PART), _PART)
     if lam < _FINE:
         raise PrivacyError(
             f"column {name!r} has {column.steps:,} grid steps, and its noise of {float(lam):.3g} steps is under {_FINE}. Rounding "
-            "would be seen in corrections; declare it as cf.Numeric(low, high), or ask for more noise"
+            "would be seen in corrections",
+            "declare it as cf.Numeric(low, high), or ask for more noise",
         )
     return Noised(column.low, column.high, column.steps, lam)
 
@@ -438,15 +443,15 @@ def describe_columns(schema: Schema, levels: Mapping[str, float]) -> dict[str, P
     for name, epsilon in levels.items():
         column = schema[name]
         if not isinstance(column, Categorical):
-            raise PlanError(f"column {name!r} has no levels; name it in columns=, whose noise is for numbers")
+            raise PlanError(f"column {name!r} has no levels", "name it in columns=, whose noise is for numbers")
         if isinstance(epsilon, bool) or not isinstance(epsilon, (int, float)) or not 1e-3 <= epsilon <= 20:
             raise PlanError(
-                f"levels= gives the epsilon of each column, from 0.001 to 20, got {epsilon!r} for {name!r}; write 1.0"
+                f"levels= gives the epsilon of each column, from 0.001 to 20, got {epsilon!r} for {name!r}", "write 1.0"
             )
         if column.on_missing == "drop":
             raise PlanError(
-                f"column {name!r} drops records without a level, and here every record is published; state a public level for them: "
-                f"on_missing={column.levels[0]!r} in the schema"
+                f"column {name!r} drops records without a level, and here every record is published",
+                f"state a public level for them: on_missing={column.levels[0]!r} in the schema",
             )
         found[name] = ProtectedColumn.of(column.levels, float(epsilon))
     return found
@@ -459,19 +464,19 @@ def rest_of(privacy: Guarantee | None, told: Mapping[str, ProtectedColumn], leve
     counts, because its statement is about a number and a column of levels at once (`Protection.curves`).
     """
     if level not in LEVELS:
-        raise PlanError(f"level must be 'attribute' or 'record', got {level!r}; write level='record'")
+        raise PlanError(f"level must be 'attribute' or 'record', got {level!r}", "write level='record'")
     if privacy is None or not told:
         return privacy
     if not isinstance(privacy, (ApproxDP, PureDP)):
         raise PlanError(
-            f"columns of levels have an epsilon each, and {privacy} has none to take them from; write "
-            "privacy=cf.ApproxDP(4.0, 1e-3)"
+            f"columns of levels have an epsilon each, and {privacy} has none to take them from",
+            "write privacy=cf.ApproxDP(4.0, 1e-3)",
         )
     own = [one.epsilon for one in told.values()]
     taken = sum(own) if level == "record" else max(own)
     if not taken < privacy.epsilon:
         raise PlanError(
-            f"the levels of {', '.join(told)} alone have epsilon {taken:.4g} for one {level}, and the request is {privacy.epsilon:g}; "
-            "give levels= less, or ask for more"
+            f"the levels of {', '.join(told)} alone have epsilon {taken:.4g} for one {level}, and the request is {privacy.epsilon:g}",
+            "give levels= less, or ask for more",
         )
     return replace(privacy, epsilon=(privacy.epsilon - taken) * (1 - 1e-12))

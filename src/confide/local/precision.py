@@ -153,7 +153,7 @@ def outlook(
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 2:
         raise PlanError(
-            f"n is the number of records to plan for, a whole number of at least 2, got {n!r}; write n=10_000"
+            f"n is the number of records to plan for, a whole number of at least 2, got {n!r}", "write n=10_000"
         )
     chosen = loss_named(loss, tau, k)
 
@@ -244,7 +244,7 @@ class _Truth:
         done = fitted(own, "naive", clean, h=h)
         if not done.identified:
             raise PlanError(
-                "the records for planning have no line of this formula; give practice= records that have one"
+                "the records for planning have no line of this formula", "give practice= records that have one"
             )
         return cls(records, formula, bare, model, own, done.theta, done.curvature, n)
 
@@ -334,11 +334,11 @@ def planning_records(
         missing = [name for name in names if name not in practice.columns]
         if missing:
             raise PlanError(
-                f"the records for planning have no column {', '.join(missing)}; give all that are protected or public"
+                f"the records for planning have no column {', '.join(missing)}", "give all that are protected or public"
             )
         own = pd.DataFrame({name: _within(schema, name, practice[name]) for name in names}).dropna()
         if len(own) < 2:
-            raise PlanError("practice= holds no two whole records; give records with all columns of the formula")
+            raise PlanError("practice= holds no two whole records", "give records with all columns of the formula")
         return own.reset_index(drop=True)
     # each record stands once with each combination of levels
     copies = prod(len(one.levels) for one in told.levels.values())
@@ -346,7 +346,7 @@ def planning_records(
     frame = frame.astype(dict.fromkeys(told.levels, object))
     response = column_named(sides(formula)[0], names)
     if response not in names:
-        raise PlanError(f"the response {response!r} is neither protected nor public; name it in columns= or public=")
+        raise PlanError(f"the response {response!r} is neither protected nor public", "name it in columns= or public=")
     frame[response] = _leveled(_even(len(frame)), told, response)
     x = Model.of(frame, told, formula, Squared()).rows.as_told().x  # of the terms alone: this loss takes any response
     spread = x.std(axis=0)
@@ -387,7 +387,7 @@ def _response(schema: Schema, name: str, loss: Loss, index: Array) -> Array:
     if loss.name == "hinge":
         return np.where(index + generator.standard_normal(len(index)) > 0, 1.0, -1.0)
     if isinstance(column, Categorical):
-        raise PlanError(f"the response {name!r} has levels; declare it as a number, or write loss='logistic'")
+        raise PlanError(f"the response {name!r} has levels", "declare it as a number, or write loss='logistic'")
     if loss.name == "poisson":
         return np.minimum(generator.poisson(np.exp(index / 2)), column.high).astype(float)
     made = (column.low + column.high) / 2 + (column.high - column.low) / 8 * (

@@ -145,17 +145,17 @@ def planned(
     bare = tuple(public or ())
     twice = [name for name in bare if name in columns or name in (levels or {})]
     if twice:
-        raise PlanError(f"{', '.join(twice)} cannot be both protected and public; leave it out of public=")
+        raise PlanError(f"{', '.join(twice)} cannot be both protected and public", "leave it out of public=")
     for name in bare:
         schema[name]
     if isinstance(zeta, bool) or not isinstance(zeta, (int, float)) or not 0 <= zeta < 1:
         raise PlanError(
-            f"zeta is the probability that a row goes without noise, from 0 and below 1, got {zeta!r}; leave it out"
+            f"zeta is the probability that a row goes without noise, from 0 and below 1, got {zeta!r}", "leave it out"
         )
     if zeta and not accept_verbatim_rows:
         raise PlanError(
-            f"with zeta = {zeta:g} each row is published verbatim with that probability, and such rows can be recognized; leave zeta out, "
-            "or write accept_verbatim_rows=True"
+            f"with zeta = {zeta:g} each row is published verbatim with that probability, and such rows can be recognized",
+            "leave zeta out, or write accept_verbatim_rows=True",
         )
     told_levels = describe_columns(schema, levels or {})
     rest = rest_of(privacy, told_levels, level)
@@ -183,7 +183,8 @@ def _check_unit(schema: Schema, level: str, privacy: Guarantee | None) -> None:
     if asked[0] not in ("record", level) or asked[1] not in (None, "substitute"):
         raise PrivacyError(
             f"local protection is of one {level} under substitution, and the guarantee says unit={asked[0]!r}, "
-            f"relation={asked[1]!r}; leave both out"
+            f"relation={asked[1]!r}",
+            "leave both out",
         )
 
 

@@ -74,7 +74,7 @@ import numpy as np
 
 from confide._helpers import later
 from confide.core.codec import plain
-from confide.errors import PlanError
+from confide.errors import FileError, PlanError
 from confide.guarantees import Guarantee
 from confide.results.pages import export, table
 from confide.results.pages.content import (
@@ -122,8 +122,8 @@ class BaseResult(Shown):
             return check_alpha(0.05 if alpha is None else alpha)
         if alpha is not None and abs(1 - alpha - self.level) > 1e-12:
             raise PlanError(
-                f"the level of these intervals was fixed in the plan at {self.level:g}, got alpha={alpha:g}; "
-                f"write alpha={1 - self.level:g}, or plan another release"
+                f"the level of these intervals was fixed in the plan at {self.level:g}, got alpha={alpha:g}",
+                f"write alpha={1 - self.level:g}, or plan another release",
             )
         return 1 - self.level
 
@@ -137,7 +137,7 @@ class BaseResult(Shown):
     def to_csv(self, path: str | Path | None = None, alpha: float | None = None) -> str:
         """The table as CSV, with all digits and empty where there is no valid number; written to `path` where one is given.
 
-        Text that a spreadsheet would run is shielded (`confide.results.pages.export`). Raises `PlanError` when it cannot be written.
+        Text that a spreadsheet would run is shielded (`confide.results.pages.export`). Raises `FileError` when it cannot be written.
         """
         text = csv_text(self._filed(alpha), index=False)
         return text if path is None else _written(text, Path(path), "table", "a file in a folder that exists")
@@ -174,8 +174,8 @@ class BaseResult(Shown):
         try:
             shielded_frame(self._filed(alpha)).to_excel(Path(path), index=False, sheet_name="table", engine="openpyxl")
         except OSError as error:
-            raise PlanError(
-                f"the table cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
+            raise FileError(
+                f"the table cannot be written to {str(path)!r}: {error.strerror}", "give a file in a folder that exists"
             ) from None
         return Path(path)
 
@@ -207,7 +207,7 @@ class BaseResult(Shown):
     def to_word(self, path: str | Path, alpha: float | None = None) -> Path:
         """Write the table, its note and the picture as a Word file (.docx); returns its path. Needs the extra `word`.
 
-        Raises `PlanError` when it cannot be written, or python-docx is not installed.
+        Raises `FileError` when it cannot be written, `PlanError` when python-docx is not installed.
         """
         export.word(export.document(self, self._alpha(alpha), pictured=True), Path(path))
         return Path(path)
@@ -342,7 +342,8 @@ class BaseResult(Shown):
         """
         if kind is not None and kind not in self.pictures:
             raise PlanError(
-                f"kind must be {either([repr(one) for one in self.pictures])}, got {kind!r}; write plot(kind={self.pictures[0]!r})"
+                f"kind must be {either([repr(one) for one in self.pictures])}, got {kind!r}",
+                f"write plot(kind={self.pictures[0]!r})",
             )
         changed = {name: value for name, value in {"kind": kind, **wanted}.items() if value is not None}
         own = copy(self)
@@ -352,7 +353,7 @@ class BaseResult(Shown):
     def report(self, path: str | Path, alpha: float | None = None) -> Path:
         """Write one self-contained HTML file with table, picture and privacy statement in plain words; returns its path.
 
-        Raises `PlanError` when the file cannot be written.
+        Raises `FileError` when the file cannot be written.
         """
         from confide.results.pages.report import page
 
@@ -376,7 +377,7 @@ def _written(text: str, path: Path, what: str, give: str) -> str:
     try:
         path.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
-        raise PlanError(f"the {what} cannot be written to {str(path)!r}: {error.strerror}; give {give}") from None
+        raise FileError(f"the {what} cannot be written to {str(path)!r}: {error.strerror}", f"give {give}") from None
     return text
 
 

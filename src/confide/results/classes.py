@@ -124,7 +124,7 @@ class ClassModel(Estimates):
 
     def _scores(self, data: Any) -> Array:
         if self.design is None or self.shares is None or self.centres is None or self.spreads is None:
-            raise NoResult("the release declined, so there is nothing to predict from; ask for a new release")
+            raise NoResult("the release declined, so there is nothing to predict from", "ask for a new release")
         x = self._moved(self.design, self.design.matrix(self._frame(self.design, data)))
         scores = np.log(self.shares)[None, :].repeat(len(x), axis=0)
         tabled = {place for table in self.tables for place in table.terms}

@@ -180,8 +180,9 @@ def compare(results: Sequence[BaseResult] | Mapping[str, BaseResult], *, alpha: 
     if len(given) < 2 or wrong is not None:
         what = f"got {type(wrong).__name__}" if wrong is not None else f"got {len(given)}"
         raise PlanError(
-            f"compare takes two or more results of confide, {what}; write cf.results.compare([first, second]), or with titles "
-            "cf.results.compare({'all': first, 'women': second})"
+            f"compare takes two or more results of confide, {what}",
+            "write cf.results.compare([first, second]), or with titles "
+            "cf.results.compare({'all': first, 'women': second})",
         )
     for title, one in given.items():
         if not any(column.kind == "estimate" for column in one.columns(one._alpha(_level(one, alpha)))):

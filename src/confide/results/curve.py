@@ -202,7 +202,9 @@ class Curve(BaseResult):
                 f"points must have one column for each of {', '.join(self.features)}, got the shape {points.shape}"
             )
         if self.dense and (len(self.features) != 1 or (np.diff(points[:, 0]) <= 0).any()):
-            raise PlanError("a dense curve has one feature and points in ascending order; write dense=False for others")
+            raise PlanError(
+                "a dense curve has one feature and points in ascending order", "write dense=False for others"
+            )
         self._put("points", points)
         for field in ("estimates", "sampling_variance", "noise_variance", "denominator_noise"):
             values = np.array(getattr(self, field), dtype=np.float64)
@@ -320,7 +322,7 @@ class Curve(BaseResult):
             return z
         if not isfinite(self.crossings):
             raise PlanError(
-                "no simultaneous band is known for this curve; write conf_int(alpha) for intervals at each point"
+                "no simultaneous band is known for this curve", "write conf_int(alpha) for intervals at each point"
             )
         # Rice 1944: the chance to leave [-c, c] is at most that at the start and the expected number of crossings
         ratio = self.crossings / pi
@@ -373,18 +375,18 @@ class Curve(BaseResult):
 
     def _replied(self) -> None:
         if self.status == "declined":
-            raise NoResult("the release declined, so there is no curve to read; ask for a new release")
+            raise NoResult("the release declined, so there is no curve to read", "ask for a new release")
 
     def _places(self, x: ArrayLike, *, missing: bool = False) -> Array:
         d = len(self.features)
         try:
             places = np.asarray(x, dtype=np.float64)
         except (TypeError, ValueError):
-            raise PlanError(f"points must be numbers, got {type(x).__name__}; write at([0.1, 0.2])") from None
+            raise PlanError(f"points must be numbers, got {type(x).__name__}", "write at([0.1, 0.2])") from None
         places = places.reshape(-1, 1) if d == 1 and places.ndim <= 1 else np.atleast_2d(places)
         if places.ndim != 2 or places.shape[1] != d or not (missing or np.isfinite(places).all()):
             raise PlanError(
-                f"points must be finite, with one number for each of {', '.join(self.features)}; write at([0.1, 0.2])"
+                f"points must be finite, with one number for each of {', '.join(self.features)}", "write at([0.1, 0.2])"
             )
         return places
 

@@ -295,10 +295,12 @@ def _df(df: float) -> str:
 
 def _names(names: Sequence[str]) -> tuple[str, ...]:
     if isinstance(names, str):
-        raise PlanError(f"names must be a list of texts, got the text {names!r}; write names=({names!r},)")
+        raise PlanError(f"names must be a list of texts, got the text {names!r}", f"write names=({names!r},)")
     found = tuple(names)
     if not found or not all(isinstance(name, str) and name for name in found):
-        raise PlanError(f"names must hold at least one text, none of them empty, got {found!r}; write names=('mean',)")
+        raise PlanError(
+            f"names must hold at least one text, none of them empty, got {found!r}", "write names=('mean',)"
+        )
     if len(set(found)) < len(found):
         raise PlanError(f"names must differ from each other, got {found!r}; number them, as in ('mean 1', 'mean 2')")
     return found
@@ -311,7 +313,7 @@ def _array(field: str, values: ArrayLike, shape: tuple[int, ...]) -> Vector:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise PlanError(
-            f"{field} must hold numbers in the shape {shape}, got {type(values).__name__}; give a NumPy array"
+            f"{field} must hold numbers in the shape {shape}, got {type(values).__name__}", "give a NumPy array"
         ) from None
     if array.shape != shape:
         raise PlanError(
@@ -333,9 +335,8 @@ def _check_variances(result: Estimates) -> None:
     if points or result.status not in ANSWERED:
         if not np.isnan(result.covariance).all():
             raise PlanError(
-                f"the covariance must be all NaN at status {result.status!r}{' with no_interval' if points else ''}; "
-                "write numpy.full((p, p), numpy.nan): an "
-                "interval that is not valid must not be computable"
+                f"the covariance must be all NaN at status {result.status!r}{' with no_interval' if points else ''}",
+                "write numpy.full((p, p), numpy.nan): an interval that is not valid must not be computable",
             )
         return
     answered = _answered(result)
@@ -350,7 +351,7 @@ def _check_variances(result: Estimates) -> None:
         )
     if not _symmetric(covariance, variance):
         raise PlanError(
-            "the covariance must be symmetric; write covariance=(V + V.T) / 2 when rounding made it otherwise"
+            "the covariance must be symmetric", "write covariance=(V + V.T) / 2 when rounding made it otherwise"
         )
     if not ((noise >= 0) & (noise <= (1 + _ROUNDING) * variance)).all():
         raise PlanError(
@@ -379,8 +380,8 @@ def _answered(result: Estimates) -> NDArray[np.bool_]:
     left = ~answered
     if not answered.any() or not left.any():
         raise PlanError(
-            "status 'partial' says that some estimates are answered and others are not; write NaN for those that are not, "
-            "or status='valid' or 'imprecise'"
+            "status 'partial' says that some estimates are answered and others are not",
+            "write NaN for those that are not, or status='valid' or 'imprecise'",
         )
     if not (np.isnan(result.covariance[left]).all() and np.isnan(result.covariance[:, left]).all()):
         raise PlanError(

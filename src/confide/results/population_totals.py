@@ -33,7 +33,7 @@ def public_totals(given: Mapping[Any, Any] | str | PathLike[str]) -> dict[str, f
     elif isinstance(given, Mapping):
         pairs = [(str(level), number) for level, number in given.items()]
     else:
-        raise PlanError(f"public totals are a mapping or a file, got {type(given).__name__}; {CALL}")
+        raise PlanError(f"public totals are a mapping or a file, got {type(given).__name__}", f"{CALL}")
     return _numbers(pairs, CALL)
 
 
@@ -50,12 +50,12 @@ def public_margins(given: Mapping[Any, Any] | str | PathLike[str]) -> dict[str, 
     elif isinstance(given, Mapping) and all(isinstance(own, Mapping) for own in given.values()):
         read = {str(column): [(str(level), number) for level, number in own.items()] for column, own in given.items()}
     else:
-        raise PlanError(f"margins are a mapping of columns to their levels' numbers, or a file; {CALLS}")
+        raise PlanError("margins are a mapping of columns to their levels' numbers, or a file", f"{CALLS}")
     found = {column: _numbers(pairs, CALLS) for column, pairs in read.items()}
     sums = {column: sum(own.values()) for column, own in found.items()}
     if not sums or min(sums.values()) <= 0 or max(sums.values()) > min(sums.values()) * (1 + _SAME):
         shown = ", ".join(f"{column} {total:,.6g}" for column, total in sums.items()) or "none"
-        raise PlanError(f"all margins are of the same persons and add up to the same number, got {shown}; {CALLS}")
+        raise PlanError(f"all margins are of the same persons and add up to the same number, got {shown}", f"{CALLS}")
     return found
 
 
@@ -64,11 +64,11 @@ def _lines(path: str | PathLike[str], columns: Sequence[str], call: str) -> list
     try:
         lines = [row for row in csv.reader(Path(path).read_text(encoding="utf-8-sig").splitlines()) if row]
     except (OSError, ValueError):
-        raise PlanError(f"there is no readable file of public totals {str(path)!r}; {call}") from None
+        raise PlanError(f"there is no readable file of public totals {str(path)!r}", f"{call}") from None
     if any(len(row) != len(columns) for row in lines):
         number = {2: "two", 3: "three"}[len(columns)]
         raise PlanError(
-            f"a file of public totals has {number} columns, {', '.join(columns[:-1])} and {columns[-1]}; {call}"
+            f"a file of public totals has {number} columns, {', '.join(columns[:-1])} and {columns[-1]}", f"{call}"
         )
     stripped = [[cell.strip() for cell in row] for row in lines]
     return stripped[1:] if stripped and _number(stripped[0][-1]) is None else stripped
@@ -79,7 +79,7 @@ def _numbers(pairs: Sequence[tuple[str, Any]], call: str) -> dict[str, float]:
     wrong = [level for level, number in found.items() if number is None or not 0 <= number < np.inf]
     if wrong or len(found) < len(pairs) or not found:
         which = f"{wrong[0]!r} has none" if wrong else "a level stands twice, or there is none"
-        raise PlanError(f"public totals give each level a number of at least 0, once; {which}; {call}")
+        raise PlanError(f"public totals give each level a number of at least 0, once; {which}", f"{call}")
     return {level: float(number) for level, number in found.items() if number is not None}
 
 

@@ -33,7 +33,8 @@ def check_per(unit: Any, columns: Mapping[str, Column]) -> None:
     if column is None or isinstance(column, Numeric) or column.steps > _MOST_GROUPS:
         raise SchemaError(
             f"per must name a categorical or integer column of at most {_MOST_GROUPS} values, where a {unit.column} counts once in each, "
-            f"got {unit.per!r}; write cf.Unit({unit.column!r}, per='year') with year = cf.Integer(2015, 2024)"
+            f"got {unit.per!r}",
+            f"write cf.Unit({unit.column!r}, per='year') with year = cf.Integer(2015, 2024)",
         )
 
 
@@ -43,17 +44,19 @@ def checked_design(design: Any, cluster: Any, unit: Unit | str, rows: int, colum
         return cluster
     if not isinstance(design, SurveyDesign):
         raise SchemaError(
-            f'design must be a SurveyDesign or None, got {design!r}; write design=SurveyDesign(weight="w", psu="village", size=10)'
+            f"design must be a SurveyDesign or None, got {design!r}",
+            'write design=SurveyDesign(weight="w", psu="village", size=10)',
         )
     design.check(columns)
     if rows != 1:
         raise SchemaError(
-            f"a design is of persons who count once each, got {rows} rows per unit; write unit=cf.Unit(...) with rows=1, or unit='record'"
+            f"a design is of persons who count once each, got {rows} rows per unit",
+            "write unit=cf.Unit(...) with rows=1, or unit='record'",
         )
     if cluster is not None and cluster != design.cluster:
         raise SchemaError(
-            f"the design has its own clusters, the PSUs, got cluster={cluster!r} too; leave cluster out, or name it in "
-            "SurveyDesign(psu=...)"
+            f"the design has its own clusters, the PSUs, got cluster={cluster!r} too",
+            "leave cluster out, or name it in SurveyDesign(psu=...)",
         )
     return design.cluster
 
@@ -63,8 +66,8 @@ def check_clusters(cluster: Any, unit: Unit | str, rows: int, columns: Mapping[s
         return
     if not isinstance(cluster, Clusters):
         raise SchemaError(
-            f"cluster must be Clusters or None, got {cluster!r}; "
-            'write cluster=cf.Clusters("school", size=30), 30 its mean number of members'
+            f"cluster must be Clusters or None, got {cluster!r}",
+            'write cluster=cf.Clusters("school", size=30), 30 its mean number of members',
         )
     if cluster.column in columns or (isinstance(unit, Unit) and unit.column == cluster.column):
         raise SchemaError(
@@ -73,8 +76,8 @@ def check_clusters(cluster: Any, unit: Unit | str, rows: int, columns: Mapping[s
         )
     if not isinstance(unit, Unit) and (unit != "record" or rows != 1):
         raise SchemaError(
-            f"clusters are of records, or of the units of an id column; got unit={unit!r} with {rows} rows, which nothing enforces; write "
-            f"unit=cf.Unit({unit!r}) with the id column of the data, or unit='record'"
+            f"clusters are of records, or of the units of an id column; got unit={unit!r} with {rows} rows, which nothing enforces",
+            f"write unit=cf.Unit({unit!r}) with the id column of the data, or unit='record'",
         )
 
 
@@ -86,12 +89,13 @@ def checked_rows(rows_per_unit: Any, unit: object) -> int:
     if not whole or rows_per_unit < 1:
         raise SchemaError(
             "rows_per_unit must be a whole number of at least 1, the most rows that one unit can have, "
-            f"got {rows_per_unit!r}; leave it out when each unit has one row, or write rows_per_unit=12"
+            f"got {rows_per_unit!r}",
+            "leave it out when each unit has one row, or write rows_per_unit=12",
         )
     if isinstance(unit, Unit) and rows_per_unit != unit.rows:
         raise SchemaError(
-            f"rows_per_unit={rows_per_unit} is a declaration, and {unit!r} is enforced with {unit.rows}; "
-            f"write unit=cf.Unit({unit.column!r}, rows={rows_per_unit}) and leave rows_per_unit out"
+            f"rows_per_unit={rows_per_unit} is a declaration, and {unit!r} is enforced with {unit.rows}",
+            f"write unit=cf.Unit({unit.column!r}, rows={rows_per_unit}) and leave rows_per_unit out",
         )
     return int(rows_per_unit)
 
@@ -100,8 +104,8 @@ def checked_name(name: object) -> str:
     fits = isinstance(name, str) and bool(name.strip()) and "`" not in name and is_unicode(name)
     if not isinstance(name, str) or not fits:
         raise SchemaError(
-            f"a column's name must be text that is not blank and has no backtick, got {name!r}; "
-            'rename it, as in cf.Schema({"age": cf.Numeric(0, 100)})'
+            f"a column's name must be text that is not blank and has no backtick, got {name!r}",
+            'rename it, as in cf.Schema({"age": cf.Numeric(0, 100)})',
         )
     return str(name)
 
@@ -112,6 +116,6 @@ def checked_column(name: str, column: Any) -> Column:
     if isinstance(column, Mapping):
         return column_from_settings(name, column)
     raise SchemaError(
-        f"column {name!r} must be a Numeric, Integer or Categorical, got {type(column).__name__}; "
-        f"write cf.Schema({{{name!r}: cf.Numeric(0, 100)}})"
+        f"column {name!r} must be a Numeric, Integer or Categorical, got {type(column).__name__}",
+        f"write cf.Schema({{{name!r}: cf.Numeric(0, 100)}})",
     )

@@ -79,7 +79,7 @@ class CodedFrame:
         """
         if not isinstance(schema, Schema):
             raise PlanError(
-                f"schema must be a confide.Schema, got {type(schema).__name__}; write CodedFrame.of(frame, schema)"
+                f"schema must be a confide.Schema, got {type(schema).__name__}", "write CodedFrame.of(frame, schema)"
             )
         held = frame if isinstance(frame, Mapping) else getattr(frame, "columns", ())
         columns = public_columns(frame, [name for name in schema.names if name in held], schema)
@@ -90,8 +90,8 @@ class CodedFrame:
         """`frame`, which must be test data that a schema has read; `PlanError` for anything else."""
         if not isinstance(frame, CodedFrame):
             raise PlanError(
-                f"reference takes test data as a schema reads them, got {type(frame).__name__}; write "
-                "method.reference(confide.schema.CodedFrame.of(frame, schema))"
+                f"reference takes test data as a schema reads them, got {type(frame).__name__}",
+                "write method.reference(confide.schema.CodedFrame.of(frame, schema))",
             )
         return frame
 
@@ -119,7 +119,7 @@ class CodedFrame:
         """The values (rows,) of a numeric column without the records that its rule drops."""
         column, codes = self.schema[name], self._coded(name)
         if isinstance(column, Categorical):
-            raise PlanError(f"{name!r} is categorical and has no values in between; name a numeric column")
+            raise PlanError(f"{name!r} is categorical and has no values in between", "name a numeric column")
         return column.decode(codes[codes >= 0])
 
     def rows(self, design: ModelMatrix) -> tuple[Array, Array]:

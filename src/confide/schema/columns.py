@@ -116,8 +116,8 @@ class Grid:
     def _bound(self, name: str, value: Any) -> float:
         if not is_number(value):
             raise SchemaError(
-                f"{self._name}: {name} must be a finite number, got {value!r} ({type(value).__name__}); "
-                f"write {self._example} with the column's public bounds"
+                f"{self._name}: {name} must be a finite number, got {value!r} ({type(value).__name__})",
+                f"write {self._example} with the column's public bounds",
             )
         if abs(value) > _LARGEST:
             raise SchemaError(
@@ -131,8 +131,8 @@ class Grid:
         whole = isinstance(steps, (int, np.integer)) and not isinstance(steps, bool)
         if not whole or not 2 <= steps <= MAX_STEPS:
             raise SchemaError(
-                f"{self._name}: steps must be a whole number from 2 to {MAX_STEPS}, got {steps!r}; "
-                "leave it out for 2**20, or write cf.Numeric(0, 100, steps=101)"
+                f"{self._name}: steps must be a whole number from 2 to {MAX_STEPS}, got {steps!r}",
+                "leave it out for 2**20, or write cf.Numeric(0, 100, steps=101)",
             )
         return int(steps)
 
@@ -143,7 +143,8 @@ class Grid:
             return float(rule) + 0.0
         raise SchemaError(
             f"{self._name}: on_missing must be 'drop', 'midpoint' or a number from {self.low:g} to {self.high:g}, "
-            f'got {rule!r}; write on_missing="drop"'
+            f"got {rule!r}",
+            'write on_missing="drop"',
         )
 
     @cached_property
@@ -336,8 +337,8 @@ class Categorical:
         rule = on_missing if isinstance(on_missing, str) else _level_text(on_missing)
         if rule != "drop" and rule not in texts:
             raise SchemaError(
-                f"Categorical: on_missing must be 'drop' or one of the levels {_listed(texts)}, got {rule!r}; "
-                'write on_missing="drop"'
+                f"Categorical: on_missing must be 'drop' or one of the levels {_listed(texts)}, got {rule!r}",
+                'write on_missing="drop"',
             )
         object.__setattr__(self, "levels", texts)
         object.__setattr__(self, "on_missing", rule)
@@ -618,25 +619,26 @@ def _level_text(level: object) -> str:
         return str(bool(level))
     if isinstance(level, (int, np.integer)):
         return str(int(level))
-    raise SchemaError(f"Categorical: a level must be text, a whole number or a boolean, got {level!r}; {_EXAMPLE}")
+    raise SchemaError(f"Categorical: a level must be text, a whole number or a boolean, got {level!r}", f"{_EXAMPLE}")
 
 
 def _level_texts(levels: object) -> tuple[str, ...]:
     if isinstance(levels, (str, bytes, Mapping)) or not isinstance(levels, Iterable):
-        raise SchemaError(f"Categorical: levels must be a list of labels, got {type(levels).__name__}; {_EXAMPLE}")
+        raise SchemaError(f"Categorical: levels must be a list of labels, got {type(levels).__name__}", f"{_EXAMPLE}")
     texts = tuple(_level_text(level) for level in levels)
     if len(texts) < 2:
         raise SchemaError(
-            f"Categorical: at least two levels are needed, got {len(texts)}; leave a column with one level out, or {_EXAMPLE}"
+            f"Categorical: at least two levels are needed, got {len(texts)}",
+            f"leave a column with one level out, or {_EXAMPLE}",
         )
     if len(texts) > MAX_STEPS:
-        raise SchemaError(f"Categorical: at most {MAX_STEPS} levels are allowed, got {len(texts)}; {_EXAMPLE}")
+        raise SchemaError(f"Categorical: at most {MAX_STEPS} levels are allowed, got {len(texts)}", f"{_EXAMPLE}")
     if "" in texts:
-        raise SchemaError(f"Categorical: a level must not be empty text, which is a missing value; {_EXAMPLE}")
+        raise SchemaError("Categorical: a level must not be empty text, which is a missing value", f"{_EXAMPLE}")
     if len(set(texts)) < len(texts):
         repeated = [text for text, times in Counter(texts).items() if times > 1]
         raise SchemaError(
-            f"Categorical: each level must be listed once, got {_listed(repeated)} more than once; {_EXAMPLE}"
+            f"Categorical: each level must be listed once, got {_listed(repeated)} more than once", f"{_EXAMPLE}"
         )
     return texts
 
@@ -767,8 +769,8 @@ class Integer(Grid):
         steps = int(self.high) - int(self.low) + 1
         if steps > MAX_STEPS:
             raise SchemaError(
-                f"Integer: high - low + 1 must be at most {MAX_STEPS}, got low={self.low:.0f}, high={self.high:.0f}; "
-                f"write cf.Numeric({self.low:.0f}, {self.high:.0f}), whose grid is coarser than the integers"
+                f"Integer: high - low + 1 must be at most {MAX_STEPS}, got low={self.low:.0f}, high={self.high:.0f}",
+                f"write cf.Numeric({self.low:.0f}, {self.high:.0f}), whose grid is coarser than the integers",
             )
         return steps
 
@@ -819,13 +821,13 @@ def column_from_dict(data: Any) -> Column:
     kind = data.get("kind") if isinstance(data, Mapping) else None
     if not isinstance(kind, str) or kind not in kinds:
         raise SchemaError(
-            f"the kind of a column must be one of {', '.join(kinds)}, got {kind!r}; write it with to_dict()"
+            f"the kind of a column must be one of {', '.join(kinds)}, got {kind!r}", "write it with to_dict()"
         )
     try:
         return kinds[kind].from_dict(data)
     except KeyError as error:
         raise SchemaError(
-            f"the description of a {kind} column lacks the entry {error}; write it again with to_dict()"
+            f"the description of a {kind} column lacks the entry {error}", "write it again with to_dict()"
         ) from None
 
 
@@ -837,7 +839,7 @@ def _grid_facts(data: Mapping[str, Any]) -> tuple[float, float, dict[str, Any]]:
         rule = rule if rule in ("drop", "midpoint") else float.fromhex(rule)
     except (TypeError, ValueError, OverflowError):
         raise SchemaError(
-            "low, high and a constant for on_missing must be floats in hexadecimal; write the column with to_dict()"
+            "low, high and a constant for on_missing must be floats in hexadecimal", "write the column with to_dict()"
         ) from None
     typical = Typical.from_dict(data["typical"]) if "typical" in data else None
     return low, high, {"on_missing": rule, "provenance": Provenance.from_dict(data["provenance"]), "typical": typical}

@@ -65,8 +65,8 @@ def draft(data: Any, *, delimiter: str = ",") -> str:
             tables.append(_table(name, kind, note))
     if not seen:
         raise SchemaError(
-            "no column with numbers, booleans or text was found in the metadata, so there is nothing to draft; "
-            'write the schema by hand, as in cf.Schema({"age": cf.Numeric(0, 100)})'
+            "no column with numbers, booleans or text was found in the metadata, so there is nothing to draft",
+            'write the schema by hand, as in cf.Schema({"age": cf.Numeric(0, 100)})',
         )
     return "\n".join([_HEAD, *tables])
 
@@ -110,7 +110,8 @@ def fields_of(data: Any, delimiter: str = ",") -> list[tuple[str, str, str]]:
         return [(str(name), *_named_kind(column.dtype)) for name, column in data.items()]
     raise SchemaError(
         "a draft is made from the path of a .parquet or .csv file, a DataFrame, a pyarrow Table or a mapping of arrays, "
-        f'got {type(data).__name__}; write cf.Schema.draft("survey.parquet")'
+        f"got {type(data).__name__}",
+        'write cf.Schema.draft("survey.parquet")',
     )
 
 
@@ -120,15 +121,16 @@ def _file_fields(path: Path, delimiter: str) -> list[tuple[str, str, str]]:
     name = path.name.lower()
     if not path.is_file():
         raise SchemaError(
-            f"there is no file {str(path)!r}; give the path of a .parquet, .csv or .csv.gz file, or a table of a "
-            "database, as in 'survey.sqlite/answers'"
+            f"there is no file {str(path)!r}",
+            "give the path of a .parquet, .csv or .csv.gz file, or a table of a "
+            "database, as in 'survey.sqlite/answers'",
         )
     if name.endswith((".parquet", ".pq")):
         return fields_of(_parquet_schema(path), delimiter)
     if name.endswith((".csv", ".csv.gz")):
         note = '"numeric", "integer" or "categorical": a CSV file has no types'
         return [(column, UNFILLED, note) for column in _header(path, delimiter)]
-    raise SchemaError(f"{str(path)!r} has no known ending; give the path of a .parquet, .csv or .csv.gz file")
+    raise SchemaError(f"{str(path)!r} has no known ending", "give the path of a .parquet, .csv or .csv.gz file")
 
 
 def _parquet_schema(path: Path) -> pa.Schema:
@@ -139,14 +141,14 @@ def _parquet_schema(path: Path) -> pa.Schema:
         return pq.read_schema(path)
     except (pa.ArrowException, OSError, ValueError):
         # the reader's own message may quote what it met in the file
-        raise SchemaError(f"the metadata of {str(path)!r} could not be read; give a Parquet file") from None
+        raise SchemaError(f"the metadata of {str(path)!r} could not be read", "give a Parquet file") from None
 
 
 def _header(path: Path, delimiter: str) -> list[str]:
     """The fields of the first line."""
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
         raise SchemaError(
-            f'delimiter={delimiter!r} cannot separate fields; give one ASCII character, such as "," ";" or "\\t"'
+            f"delimiter={delimiter!r} cannot separate fields", 'give one ASCII character, such as "," ";" or "\\t"'
         )
     try:
         zipped = path.name.lower().endswith(".gz")

@@ -103,7 +103,7 @@ class Schema:
     ) -> None:
         if not isinstance(columns, Mapping) or not columns:
             given = "an empty one" if isinstance(columns, Mapping) else type(columns).__name__
-            raise SchemaError(f"columns must be a mapping of at least one name to a column, got {given}; {_EXAMPLE}")
+            raise SchemaError(f"columns must be a mapping of at least one name to a column, got {given}", f"{_EXAMPLE}")
         whose = unit_from_settings(unit) if isinstance(unit, Mapping) else unit
         if whose == "?":
             raise SchemaError(
@@ -112,11 +112,11 @@ class Schema:
             )
         if not isinstance(whose, Unit) and (not isinstance(whose, str) or not whose or not is_unicode(whose)):
             raise SchemaError(
-                f'unit must be a name or a Unit, got {unit!r}; leave it out, or write unit=Unit("person_id")'
+                f"unit must be a name or a Unit, got {unit!r}", 'leave it out, or write unit=Unit("person_id")'
             )
         if dataset is not None and (not isinstance(dataset, str) or not dataset or not is_unicode(dataset)):
             raise SchemaError(
-                f'dataset must be a name or None, got {dataset!r}; leave it out, or write dataset="survey"'
+                f"dataset must be a name or None, got {dataset!r}", 'leave it out, or write dataset="survey"'
             )
         checked = {checked_name(name): checked_column(name, column) for name, column in columns.items()}
         check_distinct(checked)
@@ -124,8 +124,8 @@ class Schema:
         rows = checked_rows(rows_per_unit, with_groups(whose, checked))
         if isinstance(whose, Unit) and whose.column in checked:
             raise SchemaError(
-                f"{whose.column!r} is the id column of the unit and a column of the schema too, and ids are never analyzed; take it out of "
-                "the columns"
+                f"{whose.column!r} is the id column of the unit and a column of the schema too, and ids are never analyzed",
+                "take it out of the columns",
             )
         groups = clusters_from_settings(cluster) if isinstance(cluster, Mapping) else cluster
         drawn = survey_from_settings(design) if isinstance(design, Mapping) else design
@@ -133,8 +133,8 @@ class Schema:
         check_clusters(groups, whose, rows, checked)
         if isinstance(whose, Unit) and whose.per is not None and (groups is not None or drawn is not None):
             raise SchemaError(
-                f"tables in clusters and of designs count each {whose.column} once, got per={whose.per!r}; write "
-                f"unit=cf.Unit({whose.column!r})"
+                f"tables in clusters and of designs count each {whose.column} once, got per={whose.per!r}",
+                f"write unit=cf.Unit({whose.column!r})",
             )
         facts = {"rows_per_unit": rows, "unit": whose, "dataset": dataset, "cluster": groups, "design": drawn}
         self.__dict__.update(columns=MappingProxyType(checked), **facts)
@@ -167,8 +167,8 @@ class Schema:
 
     def _no_column(self, name: str) -> SchemaError:
         return SchemaError(
-            f"the schema has no column {name!r}{near_match(str(name), self.names)}; it has: {', '.join(self.names)}; "
-            "use one of these, or add the column to the schema"
+            f"the schema has no column {name!r}{near_match(str(name), self.names)}; it has: {', '.join(self.names)}",
+            "use one of these, or add the column to the schema",
         )
 
     def __contains__(self, name: object) -> bool:
@@ -345,10 +345,11 @@ class Schema:
         except (KeyError, TypeError, AttributeError):
             raise SchemaError(
                 "this is not the dictionary of a schema: it needs columns (a list of tables with a name each), "
-                "rows_per_unit, unit and dataset; write it with schema.to_dict()"
+                "rows_per_unit, unit and dataset",
+                "write it with schema.to_dict()",
             ) from None
         if len(columns) < len(names):
-            raise SchemaError("the dictionary of the schema names a column twice; write it with schema.to_dict()")
+            raise SchemaError("the dictionary of the schema names a column twice", "write it with schema.to_dict()")
         return cls(columns, **facts)
 
     @cached_property
@@ -507,10 +508,10 @@ class Schema:
         for name, value in (("n", n), ("seed", seed)):
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 0:
                 raise SchemaError(
-                    f"{name} must be a whole number of at least 0, got {value!r}; write sample(1000, seed=1)"
+                    f"{name} must be a whole number of at least 0, got {value!r}", "write sample(1000, seed=1)"
                 )
         if n > _MOST_PRACTICE:
-            raise SchemaError(f"n must be at most {_MOST_PRACTICE:,} rows, got {n!r}; write sample(1000, seed=1)")
+            raise SchemaError(f"n must be at most {_MOST_PRACTICE:,} rows, got {n!r}", "write sample(1000, seed=1)")
         generator = np.random.default_rng(seed)
         frame = pd.DataFrame({name: _practice(column, n, generator) for name, column in self.columns.items()})
         if isinstance(self.unit, Unit):

@@ -41,7 +41,8 @@ def entries(
     unknown = [entry for entry in settings if entry not in known]
     if unknown:
         raise SchemaError(
-            f"{of} has no entry {unknown[0]!r}{near_match(str(unknown[0]), tuple(known))}; allowed are {', '.join(known)}; {call}"
+            f"{of} has no entry {unknown[0]!r}{near_match(str(unknown[0]), tuple(known))}; allowed are {', '.join(known)}",
+            f"{call}",
         )
     own = dict(settings)
     for name, whole in (numbers or {}).items():
@@ -49,7 +50,7 @@ def entries(
             try:
                 value = float.fromhex(own[name])
             except (ValueError, OverflowError):
-                raise SchemaError(f"{name} of {of} must be a number, got {own[name]!r}; {call}") from None
+                raise SchemaError(f"{name} of {of} must be a number, got {own[name]!r}", f"{call}") from None
             own[name] = int(value) if whole and value.is_integer() else value
     return own
 
@@ -110,14 +111,14 @@ class Provenance:
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
             raise SchemaError(
-                f"provenance: the kind must be 'public', 'private' or 'lab', got {self.kind!r}; {_EXAMPLE}"
+                f"provenance: the kind must be 'public', 'private' or 'lab', got {self.kind!r}", f"{_EXAMPLE}"
             )
         if not isinstance(self.text, str) or not is_unicode(self.text):
-            raise SchemaError(f"provenance: the text must be a string, got {type(self.text).__name__}; {_EXAMPLE}")
+            raise SchemaError(f"provenance: the text must be a string, got {type(self.text).__name__}", f"{_EXAMPLE}")
         if self.kind == "private" and not self.text:
             raise SchemaError(
-                "provenance: 'private' needs the receipt of the release that the bounds come from, got no text; "
-                'write cf.schema.Provenance("private", "receipt id")'
+                "provenance: 'private' needs the receipt of the release that the bounds come from, got no text",
+                'write cf.schema.Provenance("private", "receipt id")',
             )
 
     def to_dict(self) -> dict[str, str]:
@@ -163,8 +164,8 @@ class Provenance:
             return cls("public", data)
         if not isinstance(data, Mapping) or not set(data) <= {"kind", "text"}:
             raise SchemaError(
-                "provenance must be a text, or a table with the entries kind and text; "
-                'write provenance = { kind = "public", text = "answer scale of the questionnaire" }'
+                "provenance must be a text, or a table with the entries kind and text",
+                'write provenance = { kind = "public", text = "answer scale of the questionnaire" }',
             )
         return cls(data.get("kind", "public"), data.get("text", ""))
 
@@ -176,8 +177,8 @@ def checked_provenance(owner: str, provenance: object) -> Provenance:
     """`provenance` itself; `SchemaError` in the name of `owner` when it is not a `Provenance`."""
     if not isinstance(provenance, Provenance):
         raise SchemaError(
-            f"{owner}: provenance must be a Provenance, got {type(provenance).__name__}; "
-            'write provenance=Provenance("public", "where the bounds come from")'
+            f"{owner}: provenance must be a Provenance, got {type(provenance).__name__}",
+            'write provenance=Provenance("public", "where the bounds come from")',
         )
     return provenance
 
@@ -265,7 +266,7 @@ class Typical:
             own = float.fromhex(data["own"]) if "own" in data else None
         except (TypeError, ValueError, KeyError, OverflowError):
             raise SchemaError(
-                "a typical spread has low and high in hexadecimal and a provenance; write the column with to_dict()"
+                "a typical spread has low and high in hexadecimal and a provenance", "write the column with to_dict()"
             ) from None
         return cls(low, high, Provenance.from_dict(where), own=own)
 
@@ -297,7 +298,7 @@ class Shares:
             each, where = tuple(float.fromhex(share) for share in data["shares"]), data["provenance"]
         except (TypeError, ValueError, KeyError, OverflowError):
             raise SchemaError(
-                "typical shares are floats in hexadecimal with a provenance; write the column with to_dict()"
+                "typical shares are floats in hexadecimal with a provenance", "write the column with to_dict()"
             ) from None
         return cls(each, Provenance.from_dict(where))
 
@@ -325,8 +326,8 @@ def shares_of(given: Any, levels: tuple[str, ...]) -> Shares | None:
     if not fits or min(given) <= 0 or not abs(sum(given) - 1) <= _ROUNDING:
         even = {level: round(1 / len(levels), 3) for level in levels[:3]}
         raise SchemaError(
-            f"Categorical: typical must be a share above 0 for each of the {len(levels)} levels, which add up to 1, got {given!r}; "
-            f"write typical={even if len(levels) <= 3 else '{...}'}, or leave it out"
+            f"Categorical: typical must be a share above 0 for each of the {len(levels)} levels, which add up to 1, got {given!r}",
+            f"write typical={even if len(levels) <= 3 else '{...}'}, or leave it out",
         )
     total = float(sum(given))
     # shares that add up to 1 but for rounding stay as they are, so that text forms keep every bit
@@ -355,7 +356,8 @@ def typical_of(owner: str, given: Any, low: float, high: float, example: str) ->
     if own is not None and not (is_number(own) and 0 < own <= 1):
         raise SchemaError(
             f"{owner}: own must be a share above 0 and at most 1 (got {own!r}). It is what a linear regression on the others "
-            f"leaves of the variance; write typical=cf.Typical({least:g}, {most:g}, own=0.5), or leave it out"
+            "leaves of the variance",
+            f"write typical=cf.Typical({least:g}, {most:g}, own=0.5), or leave it out",
         )
     return Typical(least, most, checked_provenance(f"{owner}: typical", where), own=None if own is None else float(own))
 

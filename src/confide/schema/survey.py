@@ -107,9 +107,9 @@ class SurveyDesign:
         for name in ("weight", "strata", "psu"):
             given = getattr(self, name)
             if given is not None and (not isinstance(given, str) or not given.strip()):
-                raise SchemaError(f"{name} must be the name of a column, got {given!r}; {_CALL}")
+                raise SchemaError(f"{name} must be the name of a column, got {given!r}", f"{_CALL}")
         if self.weight is None and self.psu is None and self.deff is None:
-            raise SchemaError(f"a design has weights, PSUs or a declared design effect, got none of them; {_CALL}")
+            raise SchemaError("a design has weights, PSUs or a declared design effect, got none of them", f"{_CALL}")
         if self.cap not in _CAPS:
             raise SchemaError(
                 f'cap must be "auto" or "full", got {self.cap!r}; {_CALL}, or declare the largest weight in the schema'
@@ -123,35 +123,39 @@ class SurveyDesign:
         for name, (low, high) in ranges.items():
             value = getattr(self, name)
             if value is not None and (not is_number(value) or not low <= value <= high):
-                raise SchemaError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}; {_CALL}")
+                raise SchemaError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}", f"{_CALL}")
         for name, least in (("count", 2), ("population", 1)):
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool)
             if value is not None and (not whole or not least <= value <= 1 << 50):
-                raise SchemaError(f"{name} must be a whole number of at least {least}, public, got {value!r}; {_CALL}")
+                raise SchemaError(
+                    f"{name} must be a whole number of at least {least}, public, got {value!r}", f"{_CALL}"
+                )
         if self.largest is not None and not (
             self.size is not None and is_number(self.largest) and self.size <= self.largest <= 1e9
         ):
             raise SchemaError(
-                f"largest must be the number of persons in the largest PSUs, at least size={self.size!r}, got {self.largest!r}; {_CALL}"
+                f"largest must be the number of persons in the largest PSUs, at least size={self.size!r}, got {self.largest!r}",
+                f"{_CALL}",
             )
 
     def _check_psus(self) -> None:
         if self.psu is None:
             given = [name for name in ("psus", "size", "count") if getattr(self, name) is not None]
             if given:
-                raise SchemaError(f"{given[0]} says something of PSUs, and psu, their column, was left out; {_CALL}")
+                raise SchemaError(f"{given[0]} says something of PSUs, and psu, their column, was left out", f"{_CALL}")
             return
         if self.deff is not None:
             raise SchemaError(
-                f"deff={self.deff!r} replaces PSUs, and psu={self.psu!r} names them; leave one of the two out"
+                f"deff={self.deff!r} replaces PSUs, and psu={self.psu!r} names them", "leave one of the two out"
             )
         if self.size is None:
             raise SchemaError(
-                f"psu={self.psu!r} needs size, the public number of persons in a PSU of the sample, on average; {_CALL}"
+                f"psu={self.psu!r} needs size, the public number of persons in a PSU of the sample, on average",
+                f"{_CALL}",
             )
         if self.psus is not None and self.count is not None:
-            raise SchemaError(f"count={self.count} follows from psus; leave count out")
+            raise SchemaError(f"count={self.count} follows from psus", "leave count out")
 
     def __repr__(self) -> str:
         shown = {name: value for name, value in self._facts().items() if name != "psus"}
@@ -210,21 +214,23 @@ class SurveyDesign:
             column = self._column("weight", self.weight, columns)
             if isinstance(column, Categorical) or not 0 <= column.low < column.high:
                 raise SchemaError(
-                    f"the weight {self.weight!r} must be numeric with public bounds from 0 up; declare it as in {self.weight!r}: "
-                    "cf.Numeric(0, 20), where larger weights count as 20"
+                    f"the weight {self.weight!r} must be numeric with public bounds from 0 up",
+                    f"declare it as in {self.weight!r}: cf.Numeric(0, 20), where larger weights count as 20",
                 )
         if self.strata is not None:
             column = self._column("strata", self.strata, columns)
             if not isinstance(column, Categorical):
                 raise SchemaError(
-                    f"the strata {self.strata!r} must be categorical; declare their levels, {self.strata!r}: cf.Categorical([...])"
+                    f"the strata {self.strata!r} must be categorical",
+                    f"declare their levels, {self.strata!r}: cf.Categorical([...])",
                 )
             named = None if self.psus is None else tuple(stratum for stratum, _ in self.psus)
             if named is not None and set(named) != set(column.levels):
                 odd = sorted(set(named) ^ set(column.levels))[0]
                 raise SchemaError(
                     f"psus must name the strata's levels, {', '.join(map(repr, column.levels))}, and no other; {odd!r} stands on one "
-                    f"side alone; write {_LISTS}"
+                    "side alone",
+                    f"write {_LISTS}",
                 )
         if self.listed is not None:
             assert self.psu is not None
@@ -318,14 +324,14 @@ def _checked_lists(given: Any, strata: str | None) -> Any:
     elif isinstance(given, (list, tuple)) and given and all(isinstance(one, (list, tuple)) for one in given):
         items = [tuple(one) for one in given]
         if any(len(one) != 2 for one in items):
-            raise SchemaError(f"psus must be stratum -> its PSUs, got {given!r}; write {_LISTS}")
+            raise SchemaError(f"psus must be stratum -> its PSUs, got {given!r}", f"write {_LISTS}")
     else:
         items = [("", given)]
     whole = strata is None
     if whole != ([name for name, _ in items] == [""]):
         said = "no strata are named" if whole else f"strata={strata!r}"
         raise SchemaError(
-            f"psus must be stratum -> its PSUs where there are strata, a list without ({said}); write {_LISTS}"
+            f"psus must be stratum -> its PSUs where there are strata, a list without ({said})", f"write {_LISTS}"
         )
     found: list[tuple[str, Any]] = []
     kinds = set()
@@ -336,12 +342,13 @@ def _checked_lists(given: Any, strata: str | None) -> Any:
         if not isinstance(stratum, str) or not texts or (own if number else len(names)) < 2:
             raise SchemaError(
                 f"psus of {stratum!r} must be at least 2 different names, or their number (got {own!r}). With one PSU in a stratum no "
-                f"variance can be told: join it with another stratum; write {_LISTS}"
+                "variance can be told: join it with another stratum",
+                f"write {_LISTS}",
             )
         kinds.add(number)
         found.append((stratum, own if number else names))
     if not found or len(kinds) > 1 or len({stratum for stratum, _ in found}) < len(found):
-        raise SchemaError(f"psus must be lists for all strata, or numbers for all, each stratum once; write {_LISTS}")
+        raise SchemaError("psus must be lists for all strata, or numbers for all, each stratum once", f"write {_LISTS}")
     return tuple(found)
 
 

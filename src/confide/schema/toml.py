@@ -58,7 +58,7 @@ def from_toml(source: str | PathLike[str]) -> tuple[dict[str, Column], dict[str,
         )
     tables = data.get("columns")
     if not isinstance(tables, dict) or not tables:
-        raise SchemaError(f"{place} has no columns; write one table for each column:\n{_example()}")
+        raise SchemaError(f"{place} has no columns", f"write one table for each column:\n{_example()}")
     for name, table in tables.items():
         _check_entries(name, table)
     holes = [_FACT_HOLES[name] for name in _FACT_HOLES if data.get(name) == UNFILLED]
@@ -75,8 +75,8 @@ def _text(source: str | PathLike[str]) -> tuple[str, str]:
     """The text of a file or the text itself, and what to call it in messages."""
     if not isinstance(source, (str, PathLike)):
         raise SchemaError(
-            f"a schema is read from the path of a TOML file or from its text, got {type(source).__name__}; "
-            'write cf.Schema.from_toml("schema.toml")'
+            f"a schema is read from the path of a TOML file or from its text, got {type(source).__name__}",
+            'write cf.Schema.from_toml("schema.toml")',
         )
     if isinstance(source, str) and ("\n" in source or "=" in source) and not source.endswith(".toml"):
         return source, "the text"
@@ -84,10 +84,10 @@ def _text(source: str | PathLike[str]) -> tuple[str, str]:
     try:
         return path.read_text(encoding="utf-8-sig"), f"{str(path)!r}"
     except UnicodeDecodeError:
-        raise SchemaError(f"the schema file {str(path)!r} is not UTF-8 text; save it as UTF-8") from None
+        raise SchemaError(f"the schema file {str(path)!r} is not UTF-8 text", "save it as UTF-8") from None
     except (OSError, ValueError):
         raise SchemaError(
-            f"there is no readable schema file {str(path)!r}; write one with cf.Schema.draft(data)"
+            f"there is no readable schema file {str(path)!r}", "write one with cf.Schema.draft(data)"
         ) from None
 
 
@@ -146,8 +146,8 @@ def column_from_settings(name: str, table: Any) -> Column:
     kind = table.get("kind") if isinstance(table, Mapping) else None
     if not isinstance(kind, str) or kind not in _ENTRIES:
         raise SchemaError(
-            f"column {name!r}: the kind must be one of {', '.join(_ENTRIES)}, got {kind!r}; "
-            f'write kind = "numeric" in [columns.{key(name)}]'
+            f"column {name!r}: the kind must be one of {', '.join(_ENTRIES)}, got {kind!r}",
+            f'write kind = "numeric" in [columns.{key(name)}]',
         )
     _check_entries(name, table)
     holes = _holes(name, table)

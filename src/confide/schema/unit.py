@@ -76,35 +76,39 @@ class Unit:
     def __post_init__(self) -> None:
         fits = isinstance(self.column, str) and self.column.strip() and "`" not in self.column
         if not fits or not is_unicode(self.column) or not self.column.isprintable() or len(self.column) > 200:
-            raise SchemaError(f"column must be the name of the id column in the data, got {self.column!r}; {_CALL}")
+            raise SchemaError(f"column must be the name of the id column in the data, got {self.column!r}", f"{_CALL}")
         if self.column == "record":
             raise SchemaError(
-                'a unit "record" is a single row and has no id column; write cf.Schema(..., unit="record")'
+                'a unit "record" is a single row and has no id column', 'write cf.Schema(..., unit="record")'
             )
         whole = isinstance(self.rows, int) and not isinstance(self.rows, bool)
         if not whole or not 1 <= self.rows <= MOST:
             raise SchemaError(
-                f"rows must be a whole number from 1 to {MOST}, the rows' worth that one unit counts, got {self.rows!r}; {_CALL}"
+                f"rows must be a whole number from 1 to {MOST}, the rows' worth that one unit counts, got {self.rows!r}",
+                f"{_CALL}",
             )
         if self.rule is not None and self.rule not in RULES:
-            raise SchemaError(f'rule must be "keep", "weight" or None, got {self.rule!r}; {_CALL}')
+            raise SchemaError(f'rule must be "keep", "weight" or None, got {self.rule!r}', f"{_CALL}")
         self._check_per()
 
     def _check_per(self) -> None:
         call = f'write cf.Unit({self.column!r}, per="year", groups=10)'
         if self.per is None:
             if self.groups is not None:
-                raise SchemaError(f"groups={self.groups!r} says how many levels of per one unit counts in; {call}")
+                raise SchemaError(f"groups={self.groups!r} says how many levels of per one unit counts in", f"{call}")
             return
         if not isinstance(self.per, str) or not self.per:
-            raise SchemaError(f"per must be the name of a column of the schema, got {self.per!r}; {call}")
+            raise SchemaError(f"per must be the name of a column of the schema, got {self.per!r}", f"{call}")
         object.__setattr__(self, "per", bare(self.per))
         whole = isinstance(self.groups, int) and not isinstance(self.groups, bool)
         if self.groups is not None and (not whole or not 1 <= self.groups <= MOST):
-            raise SchemaError(f"groups must be a whole number from 1 to {MOST}, or None, got {self.groups!r}; {call}")
+            raise SchemaError(
+                f"groups must be a whole number from 1 to {MOST}, or None, got {self.groups!r}", f"{call}"
+            )
         if self.rows != 1 or self.rule == "weight":
             raise SchemaError(
-                f"one row of each {self.column} and {self.per} is kept, got rows={self.rows}, rule={self.rule!r}; leave both out: {call}"
+                f"one row of each {self.column} and {self.per} is kept, got rows={self.rows}, rule={self.rule!r}",
+                f"leave both out: {call}",
             )
 
     def __repr__(self) -> str:
@@ -146,7 +150,7 @@ def unit_from_settings(settings: Mapping[Any, Any]) -> Unit:
         call='write unit = { column = "person_id", rows = 1 }',
     )
     if "column" not in own:
-        raise SchemaError('a unit needs the name of its id column; write unit = { column = "person_id" }')
+        raise SchemaError("a unit needs the name of its id column", 'write unit = { column = "person_id" }')
     return Unit(**own)
 
 
@@ -206,20 +210,25 @@ class Clusters:
         fits = isinstance(self.column, str) and self.column.strip() and "`" not in self.column
         if not fits or not is_unicode(self.column) or not self.column.isprintable() or len(self.column) > 200:
             raise SchemaError(
-                f"column must be the name of the clusters' id column in the data, got {self.column!r}; {_CLUSTERS_CALL}"
+                f"column must be the name of the clusters' id column in the data, got {self.column!r}",
+                f"{_CLUSTERS_CALL}",
             )
         for name, value, low, high in (("size", self.size, 1.0, 1e6), ("icc", self.icc, 0.0, 1.0)):
             if not is_number(value) or not low <= value <= high:
-                raise SchemaError(f"{name} must be a number from {low:g} to {high:g}, got {value!r}; {_CLUSTERS_CALL}")
+                raise SchemaError(
+                    f"{name} must be a number from {low:g} to {high:g}, got {value!r}", f"{_CLUSTERS_CALL}"
+                )
         if self.largest is not None and not (is_number(self.largest) and self.size <= self.largest <= 1e9):
             raise SchemaError(
                 f"largest must be the number of units in the largest clusters, at least size={self.size!r}, "
-                f"got {self.largest!r}; {_CLUSTERS_CALL}"
+                f"got {self.largest!r}",
+                f"{_CLUSTERS_CALL}",
             )
         whole = isinstance(self.count, int) and not isinstance(self.count, bool)
         if self.count is not None and (not whole or not 2 <= self.count <= 1 << 30):
             raise SchemaError(
-                f"count must be the public number of clusters, at least 2, or None, got {self.count!r}; {_CLUSTERS_CALL}"
+                f"count must be the public number of clusters, at least 2, or None, got {self.count!r}",
+                f"{_CLUSTERS_CALL}",
             )
 
     def __repr__(self) -> str:
@@ -280,5 +289,5 @@ def clusters_from_settings(settings: Mapping[Any, Any]) -> Clusters:
         numbers={"size": True, "icc": False, "largest": True},
     )
     if missing:
-        raise SchemaError(f"clusters need {' and '.join(missing)}; {_CLUSTERS_CALL}")
+        raise SchemaError(f"clusters need {' and '.join(missing)}", f"{_CLUSTERS_CALL}")
     return Clusters(**own)

@@ -65,7 +65,7 @@ def roles_from_bounds(bounds: Any, features: tuple[str, ...], label: str | None,
     if not isinstance(bounds, Mapping) or set(bounds) != {"X", "y"}:
         keys = ", ".join(map(repr, bounds)) or "none" if isinstance(bounds, Mapping) else None
         given = type(bounds).__name__ if keys is None else f"the keys {keys}"
-        raise SchemaError(f'bounds must be a mapping with the keys "X" and "y", got {given}; write {words.bounds}')
+        raise SchemaError(f'bounds must be a mapping with the keys "X" and "y", got {given}', f"write {words.bounds}")
     response = label if label is not None and label not in features else "y"
     while response in features:
         response += "_"
@@ -89,11 +89,13 @@ def roles_from_bounds(bounds: Any, features: tuple[str, ...], label: str | None,
 
 def _labels_of_bounds(given: Any) -> Categorical:
     if not isinstance(given, (list, tuple, np.ndarray)):
-        raise SchemaError(f'bounds["y"] must list the classes, got {type(given).__name__}; write {CLASS_WORDS.bounds}')
+        raise SchemaError(
+            f'bounds["y"] must list the classes, got {type(given).__name__}', f"write {CLASS_WORDS.bounds}"
+        )
     if isinstance(given, tuple) and len(given) == 2 and all(map(_is_number, given)):
         raise SchemaError(
-            f'bounds["y"] must list the classes, got {given!r}, which reads as the two ends of a range; write {CLASS_WORDS.bounds}, '
-            f'or a list, "y": {list(given)!r}, if these two numbers are the classes'
+            f'bounds["y"] must list the classes, got {given!r}, which reads as the two ends of a range',
+            f'write {CLASS_WORDS.bounds}, or a list, "y": {list(given)!r}, if these two numbers are the classes',
         )
     whole = [int(v) if isinstance(v, (float, np.floating)) and float(v).is_integer() else v for v in given]
     return Categorical(whole)
@@ -107,11 +109,11 @@ def _numbers(given: Any, where: str, shapes: Sequence[tuple[int, ...]], words: W
     try:
         array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise SchemaError(f"{where} must hold numbers, got {given!r}; write {words.bounds}") from None
+        raise SchemaError(f"{where} must hold numbers, got {given!r}", f"write {words.bounds}") from None
     if array.shape not in shapes:
         rows = f", or one row (low, high) for each feature, shape {shapes[1]}" if len(shapes) > 1 else ""
         hint = "np.column_stack([lows, highs])" if array.shape == shapes[-1][::-1] else words.bounds
-        raise SchemaError(f"{where} must be one pair (low, high){rows}; got the shape {array.shape}; write {hint}")
+        raise SchemaError(f"{where} must be one pair (low, high){rows}; got the shape {array.shape}", f"write {hint}")
     return array
 
 
@@ -129,26 +131,27 @@ def roles_from_schema(
     response, needed = _response_in(schema, method, labels, label, classes)
     if label is not None and label in schema.names and label != response:
         raise SchemaError(
-            f"y is named {label!r}, but the response is {response!r}: X or the formula leaves no other column; "
-            f"write fit(X, frame[{response!r}])"
+            f"y is named {label!r}, but the response is {response!r}: X or the formula leaves no other column",
+            f"write fit(X, frame[{response!r}])",
         )
     if labels is None:
         features = tuple(name for name in schema.names if name != response)
         if len(features) != width:
             raise SchemaError(
                 f"X has {width} columns without names, the schema has {len(features)} without the response "
-                f"{response!r}: {_listed(features)}; give X these columns in this order, or a DataFrame with names"
+                f"{response!r}: {_listed(features)}",
+                "give X these columns in this order, or a DataFrame with names",
             )
         return Roles(schema, features, response)
     if response in labels:
-        raise SchemaError(f"X holds the response {response!r}; write fit(X.drop(columns={response!r}), y)")
+        raise SchemaError(f"X holds the response {response!r}", f"write fit(X.drop(columns={response!r}), y)")
     lacking = [name for name in labels if name not in schema.names] if method is None else []
     absent = [name for name in needed if name not in labels]
     if lacking or absent:
         said = f"the schema lacks {_listed(lacking)}" if lacking else f"X lacks {_listed(absent)} of the formula"
         raise SchemaError(
-            f"{said}; the schema has {_listed(schema.names)}, and X {_listed(labels)}; write fit(frame[names], y) with "
-            "columns of the schema"
+            f"{said}; the schema has {_listed(schema.names)}, and X {_listed(labels)}",
+            "write fit(frame[names], y) with columns of the schema",
         )
     return Roles(schema, labels, response)
 
@@ -168,7 +171,7 @@ def _response_in(
         response, *others = design.response.columns
         if others:
             raise PlanError(
-                f"the response of {formula!r} must be made of one column, which y holds; write it as a column"
+                f"the response of {formula!r} must be made of one column, which y holds", "write it as a column"
             )
         return response, tuple(name for name in design.columns if name != response)
     free = [name for name in schema.names if labels is None or name not in labels]
@@ -179,7 +182,8 @@ def _response_in(
     said = f"lacks {_listed(free)}" if free else "has every column of the schema"
     raise SchemaError(
         f"X {said}, so the response is not known: it is the one column of the schema that X lacks, or the one that y "
-        "is named after; write fit(frame[features], frame[response])"
+        "is named after",
+        "write fit(frame[features], frame[response])",
     )
 
 
@@ -200,7 +204,7 @@ def columns_of(data: Any, what: str) -> tuple[tuple[str, ...] | None, list[Any]]
     labels: tuple[str, ...] | None = None
     columns: list[Any]
     if issparse(data):
-        raise PlanError(f"{what} is sparse, and sparse data are not supported; write {what}.toarray()")
+        raise PlanError(f"{what} is sparse, and sparse data are not supported", f"write {what}.toarray()")
     if isinstance(data, pd.DataFrame):
         labels, columns = _labels(data.columns, what), [data.iloc[:, j] for j in range(data.shape[1])]
     elif _is_polars(data) and len(data.shape) == 2:
@@ -214,7 +218,7 @@ def columns_of(data: Any, what: str) -> tuple[tuple[str, ...] | None, list[Any]]
             )
         columns = [array[:, j] for j in range(array.shape[1])]
     if not columns:
-        raise PlanError(f"{what} has 0 feature(s), while a minimum of 1 is required; give a table with columns")
+        raise PlanError(f"{what} has 0 feature(s), while a minimum of 1 is required", "give a table with columns")
     for column in columns:
         _check_real(column, what)
     return labels, columns
@@ -223,7 +227,7 @@ def columns_of(data: Any, what: str) -> tuple[tuple[str, ...] | None, list[Any]]
 def response_of(y: Any, name: str) -> tuple[str | None, Any]:
     """Name (None when there is none) and values of a response, one for each record."""
     if y is None:
-        raise PlanError(f"This {name} estimator requires y to be passed, but the target y is None; write fit(X, y)")
+        raise PlanError(f"This {name} estimator requires y to be passed, but the target y is None", "write fit(X, y)")
     values = y if isinstance(y, (pd.Series, pd.DataFrame)) or _is_polars(y) or issparse(y) else _array(y, "y")
     if len(values.shape) not in (1, 2):
         raise PlanError(f"y should be a 1d array, one number for each record, got {len(values.shape)} dimensions")
@@ -233,7 +237,7 @@ def response_of(y: Any, name: str) -> tuple[str | None, Any]:
         return label if isinstance(label, str) and label else None, values
     labels, columns = columns_of(values, "y")
     if len(columns) > 1:
-        raise PlanError(f"y must be one response, got {len(columns)} columns; fit one estimator for each of them")
+        raise PlanError(f"y must be one response, got {len(columns)} columns", "fit one estimator for each of them")
     warnings.warn(
         "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples, ), for "
         "example using ravel().",
@@ -245,7 +249,7 @@ def response_of(y: Any, name: str) -> tuple[str | None, Any]:
 
 def _check_real(column: Any, what: str) -> None:
     if getattr(column.dtype, "kind", "") == "c":
-        raise PlanError(f"Complex data not supported: {what} must hold real numbers; write {what}.real")
+        raise PlanError(f"Complex data not supported: {what} must hold real numbers", f"write {what}.real")
 
 
 def refuse_text(roles: Roles, method: Any, features: Sequence[Any], response: Any) -> None:
@@ -295,7 +299,9 @@ def _array(data: Any, what: str) -> NDArray[Any]:
     try:
         return np.asarray(data, dtype=object if isinstance(data, (list, tuple)) else None)
     except (TypeError, ValueError):
-        raise PlanError(f"{what} cannot be read as an array; give a NumPy array, a pandas or a polars frame") from None
+        raise PlanError(
+            f"{what} cannot be read as an array", "give a NumPy array, a pandas or a polars frame"
+        ) from None
 
 
 def _labels(names: Any, what: str) -> tuple[str, ...] | None:
@@ -304,7 +310,7 @@ def _labels(names: Any, what: str) -> tuple[str, ...] | None:
     if not any(texts):
         return None
     if not all(texts) or len(set(names)) < len(texts):
-        raise SchemaError(f"the columns of {what} must have different names, all of them text; set {what}.columns")
+        raise SchemaError(f"the columns of {what} must have different names, all of them text", f"set {what}.columns")
     return tuple(names)
 
 
@@ -343,7 +349,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         labels, columns = columns_of(X, "X")
         label, response = response_of(y, type(self).__name__)
         if any(len(column) != len(response) for column in columns):
-            raise PlanError("X and y do not have the same number of records; give one response for each row of X")
+            raise PlanError("X and y do not have the same number of records", "give one response for each row of X")
         roles = self._roles(labels, len(columns), label)
         method = self._chosen(roles)
         refuse_text(roles, method, columns, response)
@@ -392,7 +398,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
         if not isinstance(self.schema, Schema):
             raise SchemaError(
-                f"schema must be a confide.Schema, got {type(self.schema).__name__}; write {words.schema}"
+                f"schema must be a confide.Schema, got {type(self.schema).__name__}", f"write {words.schema}"
             )
         return roles_from_schema(self.schema, own, labels, width, label, classes=self._classes)
 

@@ -215,8 +215,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
         classes = issubclass(own, Method) and (own.family == "classification" or own.outcome == "two")
         if method is not None and (isinstance(method, type) or not classes):
             raise PlanError(
-                f"method must be a method that predicts classes, with its settings, or its name, got {method!r}; write "
-                'method=cf.classification.ClassMeans("kind ~ a + b"), or leave it out for all columns'
+                f"method must be a method that predicts classes, with its settings, or its name, got {method!r}",
+                'write method=cf.classification.ClassMeans("kind ~ a + b"), or leave it out for all columns',
             )
         return None if isinstance(method, str) else method
 
@@ -433,15 +433,15 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
             The cost does not fit the ledger. Nothing was drawn or charged.
         """
         if public is None:
-            raise PlanError("fit needs public rows without labels, which teachers vote on; write fit(X, y, public=P)")
+            raise PlanError("fit needs public rows without labels, which teachers vote on", "write fit(X, y, public=P)")
         names, columns = columns_of(X, "X")
         known, asked = columns_of(public, "public")
         _, response = response_of(y, "Pate")
         same = len(asked) == len(columns) and (names is None or known is None or names == known)
         if not same or any(len(column) != len(response) for column in columns):
             raise PlanError(
-                "X and public must be tables with the same columns in the same order, and y one label for each row of X; write "
-                "fit(X, y, public=P), P[:, j] and X[:, j] of one feature"
+                "X and public must be tables with the same columns in the same order, and y one label for each row of X",
+                "write fit(X, y, public=P), P[:, j] and X[:, j] of one feature",
             )
         rows, schema = _rows(asked), self._schema(len(columns))
         features = tuple(f"x{j}" for j in range(len(columns)))

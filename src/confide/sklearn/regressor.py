@@ -230,8 +230,8 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             return LeastSquares(formula)
         if not isinstance(method, Method) or method.family != "regression":
             raise PlanError(
-                f"method must be a regression method with its settings, got {method!r}; write "
-                f"method=cf.regression.LeastSquares({formula!r}), or leave it out for all columns"
+                f"method must be a regression method with its settings, got {method!r}",
+                f"write method=cf.regression.LeastSquares({formula!r}), or leave it out for all columns",
             )
         chosen: Method = method
         return chosen

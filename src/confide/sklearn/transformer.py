@@ -131,7 +131,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         """
         labels, columns = columns_of(X, "X")
         if len(columns) < 2:
-            raise PlanError("components are of at least two columns, got a table of 1 feature(s); give X more of them")
+            raise PlanError(
+                "components are of at least two columns, got a table of 1 feature(s)", "give X more of them"
+            )
         names = labels or tuple(f"x{j}" for j in range(len(columns)))
         schema = self._schema(names)
         source = read(dict(zip(names, columns, strict=True)), schema)
@@ -230,7 +232,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
             missing = [name for name in names if name not in self.schema.names]
             if missing:
                 raise PlanError(
-                    f"the schema has no column {', '.join(missing)}; name the columns of X as the schema does"
+                    f"the schema has no column {', '.join(missing)}", "name the columns of X as the schema does"
                 )
             return self.schema
         pairs = np.asarray(self.bounds, dtype=np.float64)

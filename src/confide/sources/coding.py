@@ -494,11 +494,12 @@ class FileMark:
         """Raises `SourceError` when the file does not exist, or is not a regular one."""
         if _ADDRESS.match(str(path)):
             raise SourceError(
-                "an address is not a file; give CSV or Parquet files, or survey.sqlite/answers; a database is read in Python, by "
-                "cf.read(cf.sql(address, 'select ...'), schema)"
+                "an address is not a file",
+                "give CSV or Parquet files, or survey.sqlite/answers; a database is read in Python, by "
+                "cf.read(cf.sql(address, 'select ...'), schema)",
             )
         if not path.exists():
-            raise SourceError(f"there is no file {str(path)!r}; give the path of a .csv, .csv.gz or .parquet file")
+            raise SourceError(f"there is no file {str(path)!r}", "give the path of a .csv, .csv.gz or .parquet file")
         if not path.is_file():
             raise SourceError(f"{str(path)!r} is not a file; confide.read takes .csv, .csv.gz and .parquet files")
         state = guarded(f"the state of {str(path)!r} could not be read", path.stat)
@@ -533,7 +534,7 @@ class FileMark:
     def verify(self) -> None:
         """Raise `SourceError` when the file changed since `of`."""
         if not self.path.is_file() or FileMark.of(self.path) != self:
-            raise SourceError(f"{str(self.path)!r} changed since it was opened; open it again with confide.read(...)")
+            raise SourceError(f"{str(self.path)!r} changed since it was opened", "open it again with confide.read(...)")
 
 
 def cut(block: Block, rows: int) -> Iterator[Block]:
@@ -600,7 +601,7 @@ def _column(row: str, schema: Schema, known: frozenset[str]) -> str:
     outside = row == f"outside({inner})" and inner in known
     if outside and row in known:
         raise SchemaError(
-            f"the schema column {row!r} cannot be told from the clipping of {inner!r}; give it another name"
+            f"the schema column {row!r} cannot be told from the clipping of {inner!r}", "give it another name"
         )
     if outside:
         return inner

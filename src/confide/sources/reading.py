@@ -158,7 +158,7 @@ def read(
     named = (*public.ids, *(() if ids is None else (ids,)))
     if named and isinstance(data, np.ndarray):
         raise SourceError(
-            f"a NumPy array has no column {named[0]!r}, whose ids are needed; pass a mapping or a DataFrame with it"
+            f"a NumPy array has no column {named[0]!r}, whose ids are needed", "pass a mapping or a DataFrame with it"
         )
     if delimiter != ",":
         checked_delimiter(delimiter)
@@ -192,7 +192,7 @@ def _executor(given: Any, parts: Sequence[Part]) -> Executor | None:
 
 def _threads(threads: Any) -> int:
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
-        raise SourceError(f"threads={threads!r} is not a number of threads; write threads=1 or more, or leave it out")
+        raise SourceError(f"threads={threads!r} is not a number of threads", "write threads=1 or more, or leave it out")
     return int(threads)
 
 
@@ -225,7 +225,7 @@ def _recursive(recursive: Any) -> bool:
 
 def _schema_from(schema: Any) -> Schema:
     if not isinstance(schema, (str, os.PathLike)):
-        raise SchemaError(f"schema is a {type(schema).__name__}; pass a confide.Schema or the path of a TOML file")
+        raise SchemaError(f"schema is a {type(schema).__name__}", "pass a confide.Schema or the path of a TOML file")
     return Schema.from_toml(schema)
 
 
@@ -339,7 +339,8 @@ def _behind(path: Any, opening: _Opening, looked: dict[str, list[Any]]) -> Itera
     if listing.others:
         raise SourceError(
             f"the directory {place} holds other files of records, such as CSV files, and of a folder .parquet files alone "
-            "are read; give a list of the files"
+            "are read",
+            "give a list of the files",
         )
     if not listing.files:
         raise SourceError(f"the directory {place} holds no .parquet file; confide.read takes {_TAKES}")

@@ -171,7 +171,7 @@ class RecordSource(Source):
         """
         unit = self._schema.unit if isinstance(self._schema.unit, Unit) else None
         if not self._brought_together:
-            raise SchemaError('the schema has no enforced unit; write cf.Schema(..., unit=cf.Unit("person_id"))')
+            raise SchemaError("the schema has no enforced unit", 'write cf.Schema(..., unit=cf.Unit("person_id"))')
         key = bytes.fromhex(self._schema.digest) if key is None else key
         executor = self._executor
         made = UnitSource(self, unit, key, whole) if executor is None else RemoteSource(self, executor, key, whole)
@@ -233,7 +233,7 @@ def _check_there(part: Part, name: str) -> None:
             "Name the schema's columns as the data do, or rename the column in the data"
         )
     if found > 1:
-        raise SourceError(f"{part.place} has more than one column {name!r}; keep one of them")
+        raise SourceError(f"{part.place} has more than one column {name!r}", "keep one of them")
 
 
 def _check_column(part: Part, name: str) -> None:

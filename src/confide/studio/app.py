@@ -128,7 +128,8 @@ def written(result: Any, name: str, ending: str) -> Response:
 def _as_csv(result: Any, place: Path) -> None:
     if not isinstance(result, BaseResult):
         raise PlanError(
-            "a publication has a table for each question, and no file of rows holds them; take Markdown, LaTeX or Word"
+            "a publication has a table for each question, and no file of rows holds them",
+            "take Markdown, LaTeX or Word",
         )
     result.to_csv(place)
 
@@ -488,7 +489,7 @@ class Studio:
         asked = self.folder.request(web.path_params["name"])
         if self.desk.state(asked).name not in ("refused", "stopped"):
             raise PlanError(
-                "this request was released, or is not decided; ask the question again for another release of it"
+                "this request was released, or is not decided", "ask the question again for another release of it"
             )
         self.folder.reopen(asked.name)
         return to(f"/request/{quote(asked.name)}")
@@ -497,7 +498,7 @@ class Studio:
         """Prepare the page before the charge; nothing is charged yet."""
         asked = self.folder.request(web.path_params["name"])
         if form.get("sha256") != asked.plan.sha256:
-            raise PlanError("the request's file changed since this page was shown; nothing was done; read it again")
+            raise PlanError("the request's file changed since this page was shown; nothing was done", "read it again")
         if not form.get("data") or not form.get("ledger"):
             raise PlanError("choose the records, and the ledger that is charged; nothing was done")
         ledger, _, dataset = form.get("ledger", "").partition("/")

@@ -121,7 +121,7 @@ class ApprovalQueue:
         records.check(schema.names)
         if self._folder.path(f"{asked.name}.release.json").exists():
             raise PlanError(
-                f"{asked.name}.release.json is there already, and no release is written over another; move it away"
+                f"{asked.name}.release.json is there already, and no release is written over another", "move it away"
             )
         book = Ledger.open(self._folder.path(ledger), dataset=dataset or schema.dataset)
         try:
@@ -153,7 +153,8 @@ class ApprovalQueue:
             found = self._prepared.get(nonce)
         if found is None:
             raise PlanError(
-                "this approval is of a session that ended; nothing was done by it; open the request and approve it again"
+                "this approval is of a session that ended; nothing was done by it",
+                "open the request and approve it again",
             )
         return found
 
@@ -166,7 +167,7 @@ class ApprovalQueue:
         asked = self._folder.request(own.request)
         if asked.plan.sha256 != own.sha256:
             raise PlanError(
-                "the request's file changed after it was approved; nothing was done; open it and read it again"
+                "the request's file changed after it was approved; nothing was done", "open it and read it again"
             )
         if self._folder.mark(own.data) != own.mark:
             raise PlanError(f"{own.data} changed after the approval; nothing was done; approve the request again")

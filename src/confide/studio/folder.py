@@ -22,7 +22,7 @@ from typing import IO, Any
 from confide import engine
 from confide._helpers import clean
 from confide.core import Plan, Release
-from confide.errors import ConfideError, PlanError, SchemaError
+from confide.errors import ConfideError, FileError, PlanError, SchemaError
 from confide.ledger import Ledger
 from confide.schema import Schema
 from confide.schema.draft import fields_of
@@ -73,8 +73,8 @@ class Folder:
         """Raises `PlanError` where there is no such folder, `SourceError` where a variable holds no database that may be read."""
         found = Path(root).resolve()
         if not found.is_dir():
-            raise PlanError(
-                f"there is no folder {str(root)!r}; give the folder that holds the data: confide studio FOLDER"
+            raise FileError(
+                f"there is no folder {str(root)!r}", "give the folder that holds the data: confide studio FOLDER"
             )
         for name in variables:
             Database.at(f"{_VARIABLE}{name}").tables()
@@ -131,8 +131,9 @@ class Folder:
                 raise PlanError(str(error).replace(f"{self.root}{os.sep}", "")) from None
         # numbers of such a file often have a comma, too, and would all count as missing: nobody would see it before the charge
         raise PlanError(
-            f"the columns of {name} are separated by another mark than a comma; save it with commas between columns and points in numbers "
-            "(a spreadsheet does that as CSV UTF-8), or as Parquet"
+            f"the columns of {name} are separated by another mark than a comma",
+            "save it with commas between columns and points in numbers "
+            "(a spreadsheet does that as CSV UTF-8), or as Parquet",
         )
 
     def mark(self, name: str) -> FileMark | None:
@@ -272,7 +273,7 @@ class Folder:
         """See, before anything is charged, that a release can be kept; `PlanError` where it cannot."""
         place, part = self._places(name)
         if place.exists():
-            raise PlanError(f"{place.name} is there already, and no release is written over another; move it away")
+            raise PlanError(f"{place.name} is there already, and no release is written over another", "move it away")
         try:
             part.open("w").close()
         except OSError as error:
@@ -321,9 +322,9 @@ class Folder:
                 raise ValueError
             said = json.loads(place.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
-            raise PlanError(f"{name} cannot be read as a {what}; ask for the file again") from None
+            raise FileError(f"{name} cannot be read as a {what}", "ask for the file again") from None
         if not isinstance(said, dict):
-            raise PlanError(f"{name} is no {what}; ask for the file again")
+            raise PlanError(f"{name} is no {what}", "ask for the file again")
         return said
 
 

@@ -26,7 +26,7 @@ def commands(asked: Request, data: str, ledger: str, allow_partial: bool = False
     """A shell script of three commands; the questions of a publication are a file, which it writes first."""
     name, privacy = asked.name, asked.plan.requested
     if not isinstance(privacy, GDP):
-        raise PlanError("commands are written for plans in mu; take the script")
+        raise PlanError("commands are written for plans in mu", "take the script")
     written, plan = _written(asked) if asked.plan.children else ("", _planned(asked))
     plan += ["--mu", repr(privacy.mu)]
     if privacy.relation is not None:

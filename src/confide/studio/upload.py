@@ -64,7 +64,7 @@ async def received(web: Web, folder: Folder, own: Callable[[str], bool]) -> str:
         if refused is not None:
             raise refused
         if not form.whole:
-            raise PlanError("no whole file came with this form; choose one, and send it again")
+            raise PlanError("no whole file came with this form", "choose one, and send it again")
         form.close()
         return await run_in_threadpool(_kept, folder, form.name, part)
     finally:
@@ -147,13 +147,13 @@ def _checked(folder: Folder, given: bytes) -> str:
     try:
         name = given.decode("utf-8")
     except UnicodeDecodeError:
-        raise PlanError("the file's name is not UTF-8; give it another") from None
+        raise PlanError("the file's name is not UTF-8", "give it another") from None
     if not name:
-        raise PlanError("no file was chosen; choose one, and send it again")
+        raise PlanError("no file was chosen", "choose one, and send it again")
     if len(given) > _LONGEST:
-        raise PlanError(f"the file's name is longer than {_LONGEST} bytes; give it a shorter one")
+        raise PlanError(f"the file's name is longer than {_LONGEST} bytes", "give it a shorter one")
     if name.startswith("-"):
-        raise PlanError(f"{name} would be an option of a command, not a file; give it another name")
+        raise PlanError(f"{name} would be an option of a command, not a file", "give it another name")
     folder.path(name)
     if not (name.lower().endswith(_RECORDS) or name.endswith((SCHEMA, _REQUEST))):
         raise PlanError(
@@ -162,14 +162,15 @@ def _checked(folder: Folder, given: bytes) -> str:
     there = next((one for one in (name, *_beside(name)) if os.path.lexists(folder.root / one)), None)
     if there is not None:
         raise PlanError(
-            f"{there} is there already, and no file is written over another; give yours another name, or move that one away"
+            f"{there} is there already, and no file is written over another",
+            "give yours another name, or move that one away",
         )
     if name.endswith(_REQUEST):
         stem = name.removesuffix(_REQUEST)
         about = next((one for one in ("decision", "release") if folder.path(f"{stem}.{one}.json").exists()), None)
         if about is not None:
             raise PlanError(
-                f"{stem}.{about}.json is there, and would be taken for this request's; give it another name"
+                f"{stem}.{about}.json is there, and would be taken for this request's", "give it another name"
             )
     return name
 
@@ -187,7 +188,7 @@ def _kept(folder: Folder, name: str, part: Path) -> str:
     except FileExistsError:
         raise PlanError(f"{name} came to be there meanwhile, and no file is written over another") from None
     except OSError as error:
-        raise PlanError(f"{name} cannot be kept under this name ({error.strerror}); give it another") from None
+        raise PlanError(f"{name} cannot be kept under this name ({error.strerror})", "give it another") from None
     try:
         return _page_of(folder, name)
     except BaseException:

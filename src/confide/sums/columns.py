@@ -48,7 +48,8 @@ def chosen_columns(schema: Schema, columns: tuple[str, ...] | None, who: str) ->
         if schema[name].on_missing == "drop":
             rule = "one of its levels" if isinstance(schema[name], Categorical) else '"midpoint" or a number'
             raise PlanError(
-                f"{who} has a public number of records, and {name!r} drops those with a missing value; give it on_missing={rule}"
+                f"{who} has a public number of records, and {name!r} drops those with a missing value",
+                f"give it on_missing={rule}",
             )
     return chosen
 
@@ -137,7 +138,7 @@ class OfColumn(RecordMap):
 
     def _need_numbers(self, what: str) -> None:
         if isinstance(self.schema[self.column], Categorical):
-            raise PlanError(f"{self.column!r} is categorical and has no {what}; name a numeric or integer column")
+            raise PlanError(f"{self.column!r} is categorical and has no {what}", "name a numeric or integer column")
 
     def _digest(self, kind: str, *stated: object) -> str:
         return digest([kind, self.schema[self.column].to_dict(), self.column, *stated])

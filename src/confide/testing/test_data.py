@@ -92,7 +92,7 @@ def practice_schema(method: Method) -> Schema:
     ]
     if not names:
         raise PlanError(
-            "the method names no column in its text parameters; give a schema: check_method(method, schema)"
+            "the method names no column in its text parameters", "give a schema: check_method(method, schema)"
         )
     return Schema({name: Numeric(0.5, 2.5) for name in names})
 

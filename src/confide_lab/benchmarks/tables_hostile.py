@@ -303,7 +303,7 @@ def _described(name: str, columns: Sequence[str], by: str, covers: str) -> Calla
     frame = one.frame[[*columns, by]]
     schema = cf.Schema({key: one.schema()[key] for key in (*columns, by)})
     numeric = next(key for key in columns if key in one.recipe.columns)
-    method = TableOne(f"{' + '.join(columns)} ~ {by}", medians=(numeric,), inference=inference)
+    method = TableOne(f"{' + '.join(columns)} ~ {by}", medians=(numeric,), inference=covers)
     from confide.schema import CodedFrame
 
     truth = method.reference(CodedFrame.of(frame, schema))

@@ -149,7 +149,7 @@ def trade_off_band(
     """
     confidence = share(confidence, "confidence", "confidence=0.99", zero=False)
     if count(points, "points", "points=50") > 10_000:
-        raise PrivacyError(f"points must be at most 10,000, got {points}; write for instance points=50")
+        raise PrivacyError(f"points must be at most 10,000, got {points}", "write for instance points=50")
     trial = Runs(mechanism, data, neighbour, runs, vectorised, test, bits)
     zero, one = trial.training()
     fit = trial.train // 2
@@ -231,7 +231,7 @@ def noise_scale_test(
     false_alarm = share(false_alarm, "false_alarm", "false_alarm=1e-6", zero=False)
     claimed = level(float(scale), "scale", "scale=4")
     if len(x) < 100:
-        raise PrivacyError(f"a scale needs at least 100 draws, got {len(x)}; write for instance 100_000")
+        raise PrivacyError(f"a scale needs at least 100 draws, got {len(x)}", "write for instance 100_000")
     if not np.isfinite(x).all():
         raise PrivacyError("draws must be finite; the audits epsilon_lower_bound and mu_lower_bound take any outcome")
     thresholds = _thresholds(law, claimed)

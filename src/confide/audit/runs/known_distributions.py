@@ -181,8 +181,8 @@ def _finding(
     asked = quantity or ("mu" if is_mu else "epsilon" if is_epsilon else "gap")
     if asked not in ("mu", "epsilon", "gap") or (asked == "gap" and isinstance(claim, int | float)):
         raise PrivacyError(
-            f"quantity must say what the claim {claim!r} counts: 'mu' or 'epsilon', got {quantity!r}; "
-            "write for instance claim=1.0, quantity='mu'"
+            f"quantity must say what the claim {claim!r} counts: 'mu' or 'epsilon', got {quantity!r}",
+            "write for instance claim=1.0, quantity='mu'",
         )
     at = delta if delta is not None else claim.delta if isinstance(claim, ApproxDP) else 0.0
     if isinstance(claim, int | float):
@@ -260,7 +260,9 @@ def exact_knots(law: str, *, scale: Any, shift: Any) -> Knots:
     shifts = [abs(float(one)) for one in np.atleast_1d(np.asarray(shift, dtype=np.float64))]
     scales = [float(one) for one in (scale if isinstance(scale, Sequence | np.ndarray) else [scale] * len(shifts))]
     if len(scales) != len(shifts):
-        raise PrivacyError(f"there are {len(shifts)} shifts and {len(scales)} scales; give one scale, or one per shift")
+        raise PrivacyError(
+            f"there are {len(shifts)} shifts and {len(scales)} scales", "give one scale, or one per shift"
+        )
     spreads = [
         sqrt(level(s, "scale", "scale=4")) if "gaussian" in law else level(s, "scale", "scale=2") for s in scales
     ]

@@ -172,7 +172,7 @@ class Runs:
 
     def __post_init__(self) -> None:
         if count(self.runs, "runs", "runs=100_000") < 40:
-            raise PrivacyError(f"runs must be at least 40, got {self.runs}; write for instance runs=100_000")
+            raise PrivacyError(f"runs must be at least 40, got {self.runs}", "write for instance runs=100_000")
 
     @property
     def train(self) -> int:
@@ -198,8 +198,8 @@ class Runs:
                 parts[which].append(self._encoded(raw, size))
         if all(raised):
             raise PrivacyError(
-                f"every run on both neighbors raised {type(raised[0]).__name__}, so nothing was audited; write "
-                "mechanism(data), or mechanism(data, runs) with vectorised=True"
+                f"every run on both neighbors raised {type(raised[0]).__name__}, so nothing was audited",
+                "write mechanism(data), or mechanism(data, runs) with vectorised=True",
             ) from raised[0]
         return join(parts[0]), join(parts[1])
 

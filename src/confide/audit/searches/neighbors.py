@@ -129,8 +129,8 @@ class Domain:
         if isinstance(what, Sequence | np.ndarray) and not isinstance(what, str) and len(what):
             return cls(tuple(_axis(one) for one in what), hostile=hostile)
         raise PrivacyError(
-            f"a domain is a Schema, a pair (low, high), or a sequence of pairs, got a {type(what).__name__}; "
-            "write (0, 1) for one bounded number in each record"
+            f"a domain is a Schema, a pair (low, high), or a sequence of pairs, got a {type(what).__name__}",
+            "write (0, 1) for one bounded number in each record",
         )
 
     def data(self, records: Sequence[Record]) -> Any:
@@ -273,7 +273,9 @@ def search(
     """
     checked_relation(relation)
     if n is not None and not is_count(n, 1):
-        raise PrivacyError(f"n must be a whole number of records of at least 1, got {n!r}; leave it out to try 0 to 30")
+        raise PrivacyError(
+            f"n must be a whole number of records of at least 1, got {n!r}", "leave it out to try 0 to 30"
+        )
     generator = np.random.Generator(np.random.PCG64(seed))
     fixed = relation == "substitute"
     climb = _Climb(domain, measure, gap, 3_000 + 500 * max(restarts, 0))

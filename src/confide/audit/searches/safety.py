@@ -462,7 +462,7 @@ def falsify_safety_bound(
 def _whole(bound: SafetyBound, domain: Any, relation: str, n: int | None, restarts: int, seed: int) -> SafetyReport:
     """The report on a `SafetyBound`."""
     if relation != "substitute":
-        raise PrivacyError(f"a SafetyBound is for substitution, got relation={relation!r}; leave it out")
+        raise PrivacyError(f"a SafetyBound is for substitution, got relation={relation!r}", "leave it out")
     whole = Domain.of(domain, hostile=False)
     axes = tuple(Axis(0.0, float(len(a.levels) - 1), whole=True) if a.levels else a for a in whole.axes)
     size = n if n is not None else (bound.n or 24)

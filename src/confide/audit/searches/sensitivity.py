@@ -125,7 +125,7 @@ def falsify_sensitivity(
         raise PrivacyError(f"norm must be one of {', '.join(NORMS)}, got {norm!r}")
     if isinstance(bound, bool) or not isinstance(bound, int | float | Fraction | np.number) or not 0 < bound < inf:
         raise PrivacyError(
-            f"bound must be a finite number above 0, got {bound!r}; write falsify_sensitivity(f, (0, 1), 1.0)"
+            f"bound must be a finite number above 0, got {bound!r}", "write falsify_sensitivity(f, (0, 1), 1.0)"
         )
     where = Domain.of(domain, hostile=hostile)
     exact = Fraction(bound) if isinstance(bound, int | float | Fraction) else Fraction(float(bound))

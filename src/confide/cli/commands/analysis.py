@@ -112,7 +112,7 @@ class TestArguments:
                 shares = [float(part) for part in self.expected.split(",")]
             except ValueError:
                 raise Refused(
-                    f"--expected takes numbers, got {self.expected!r}; write --expected 0.5,0.3,0.2"
+                    f"--expected takes numbers, got {self.expected!r}", "write --expected 0.5,0.3,0.2"
                 ) from None
         own = {"p": self.p, "level": self.level, "f_exp": shares}
         return {key: value for key, value in own.items() if value is not None}
@@ -138,25 +138,26 @@ class AnswerOptions:
             known_test(self.test, lambda name: f"--test {name}")
         elif formula is not None or self.own.given():
             raise Refused(
-                "FORMULA, --p, --level and --expected are of a test; write --test NAME, such as --test ttest_ind"
+                "FORMULA, --p, --level and --expected are of a test", "write --test NAME, such as --test ttest_ind"
             )
         for option, given in others.items():
             if given and (self.test is not None or self.analysis is not None):
                 raise Refused(
-                    f"{option} is of the whole release; leave out {option}, or --test and --analysis; a test's figures: --csv, --json"
+                    f"{option} is of the whole release",
+                    f"leave out {option}, or --test and --analysis; a test's figures: --csv, --json",
                 )
 
     def of(self, result: Any, path: Path, formula: str | None) -> Any:
         """The result of one analysis, or of a test of it."""
         if self.analysis is not None:
             if not is_report(result):
-                raise PlanError("--analysis is for a publication, and this release holds one analysis; leave it out")
+                raise PlanError("--analysis is for a publication, and this release holds one analysis", "leave it out")
             result = result[self.analysis]
         if self.test is None:
             return result
         if is_report(result):
             found = [line for name in result.results for line in _commands(result.results[name], path, name)]
-            raise Refused(f"a publication's tests are of one question; {_listed(found)}")
+            raise Refused("a publication's tests are of one question", f"{_listed(found)}")
         found = _commands(result, path, self.analysis)
         formula = formula if formula is not None else _only(result, self.test, found)
         if not found:
@@ -164,7 +165,7 @@ class AnswerOptions:
         try:
             return tests.ask_release(result, self.test, formula, **self.own.given())
         except PlanError as error:
-            raise PlanError(f"{error}; {_listed(found)}") from None
+            raise PlanError(f"{error}", f"{_listed(found)}") from None
 
 
 _NONE = (
@@ -219,8 +220,8 @@ def _check_subset(release: Release, asked: dict[str, Any]) -> None:
     if "subset" in asked and "subset" not in own.asks:
         others = [name for name in registry.known() if "subset" in registry.get(name).asks]
         raise PlanError(
-            "--subset fits a smaller model, and this release does not hold what that needs; leave --subset out; releases of --method "
-            f"{', '.join(others)} answer subsets"
+            "--subset fits a smaller model, and this release does not hold what that needs",
+            f"leave --subset out; releases of --method {', '.join(others)} answer subsets",
         )
 
 
@@ -277,7 +278,7 @@ def plan(
         schema, n = schema or asked.schema, n or asked.n
     if schema is None:
         named = ', or schema = "schema.toml" in the publication\'s file' if asked is not None else ""
-        raise Refused(f"a plan needs the schema; write --schema FILE{named}")
+        raise Refused("a plan needs the schema", f"write --schema FILE{named}")
     with session.doing("plan"):
         if asked is None:
             terms = privacy.terms()
@@ -286,7 +287,7 @@ def plan(
             terms = asked.terms(privacy.guarantee() if own else None)
     settings = parameters.settings()
     if dataset is not None and ledger is None:
-        raise Refused("--dataset names a budget in a ledger; give --ledger, too")
+        raise Refused("--dataset names a budget in a ledger", "give --ledger, too")
     check_places({"-o": output}, {"the schema": schema, "the ledger": ledger_file(ledger)})
     session.ledger = ledger
     with reserve(output, force=written.force) as place:
@@ -432,7 +433,7 @@ def infer(
             _check_subset(loaded, options)
             result = beyond.shown(asked.of(engine.infer(loaded, **options), release, formula))
         if drawings.plot is not None and is_report(result):
-            raise Refused(f"a publication is drawn question by question; add --analysis {next(iter(result.results))}")
+            raise Refused("a publication is drawn question by question", f"add --analysis {next(iter(result.results))}")
         moved = calibrated.moved(session, result, alpha)
         frames = beyond.computed(session, result, alpha)
         show_result(session, result, alpha, drawn, tuple(moved.tables.values()), drawings=drawings)

@@ -107,12 +107,14 @@ def _target(name: str, model: str | None, settings: dict[str, Any]) -> Any:
         missing = _required(kind, settings)
         if missing:
             example = _EXAMPLES.get(missing[0], missing[0].upper())
-            raise PlanError(f"{name} needs {' and '.join(missing)}; write for instance: confide audit {name} {example}")
+            raise PlanError(
+                f"{name} needs {' and '.join(missing)}", f"write for instance: confide audit {name} {example}"
+            )
         return registry.make(name, **settings)
     found = _attribute(name)
     if isinstance(found, type):
         if not is_dataclass(found):
-            raise PlanError(f"{name} is a class that is no dataclass; name an instance of it, as in my_module:method")
+            raise PlanError(f"{name} is a class that is no dataclass", "name an instance of it, as in my_module:method")
         first = [] if model is None else [model]
         unknown = set(settings) - {f.name for f in fields(found)}
         if unknown:
@@ -151,8 +153,8 @@ def _attribute(name: str) -> Any:
     except (ImportError, AttributeError, ValueError) as error:
         what = f"there is no module {error.name!r}" if isinstance(error, ModuleNotFoundError) else type(error).__name__
         raise PlanError(
-            f"{name!r} cannot be loaded ({what}; looked in the current folder and on PYTHONPATH); write module:attribute, as in "
-            "my_methods:Mean"
+            f"{name!r} cannot be loaded ({what}; looked in the current folder and on PYTHONPATH)",
+            "write module:attribute, as in my_methods:Mean",
         ) from None
     return found
 

@@ -14,7 +14,7 @@ from confide._helpers import later
 from confide.cli.files import Further
 from confide.cli.session import Refused, Session
 from confide.cli.tables import fine
-from confide.errors import NoResult, PlanError
+from confide.errors import FileError, NoResult, PlanError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,14 +65,14 @@ class DerivedOptions:
             return result
         if not hasattr(result, "log_odds"):
             raise PlanError(
-                "--log-odds is about logistic and Poisson regressions, and this release is another; leave it out"
+                "--log-odds is about logistic and Poisson regressions, and this release is another", "leave it out"
             )
         return replace(result, log_odds=True)
 
     def check(self) -> None:
         """What can be known before the release is read."""
         if self.predict is not None and not self.predict.is_file():
-            raise Refused(f"--predict {self.predict} is no file; give a CSV file of public rows")
+            raise Refused(f"--predict {self.predict} is no file", "give a CSV file of public rows")
 
     def frames(self, result: Any, alpha: float | None) -> dict[str, pd.DataFrame]:
         """The tables by name. `PlanError` where a result has none of the kind, `NoResult` where this one has not."""
@@ -127,9 +127,9 @@ def method_of_result(result: Any, name: str, option: str, kinds: str) -> Callabl
     if found is None and is_report(result):
         have = [asked for asked, own in result.results.items() if hasattr(own, name)]
         which = f"ask one question: {' or '.join(f'--analysis {one}' for one in have)}" if have else "leave it out"
-        raise PlanError(f"{option} is about {kinds}, and this release is a publication; {which}")
+        raise PlanError(f"{option} is about {kinds}, and this release is a publication", f"{which}")
     if found is None:
-        raise PlanError(f"{option} is about {kinds}, and this release is none; leave it out")
+        raise PlanError(f"{option} is about {kinds}, and this release is none", "leave it out")
     return found  # type: ignore[no-any-return]
 
 
@@ -175,8 +175,8 @@ def _rows(path: Path, result: Any) -> pd.DataFrame:
     try:
         return pd.read_csv(path, dtype=labels)
     except (OSError, ValueError) as error:  # pandas' parser errors are value errors
-        raise PlanError(
-            f"--predict {path} cannot be read as CSV: {error}; give a header and a row for each prediction"
+        raise FileError(
+            f"--predict {path} cannot be read as CSV: {error}", "give a header and a row for each prediction"
         ) from None
 
 
@@ -227,7 +227,7 @@ class Calibrated:
             if not path.is_file():
                 lines = "a column, a level" if option == "--calibrate" else "a level"
                 raise Refused(
-                    f"{option}: {path} is no file; give a CSV file with {lines} and its number of persons in a line"
+                    f"{option}: {path} is no file", f"give a CSV file with {lines} and its number of persons in a line"
                 )
 
     def _tables(self) -> Iterator[tuple[str, Path]]:
@@ -235,7 +235,8 @@ class Calibrated:
             over, sign, path = (part.strip() for part in text.partition("="))
             if not (over and sign and path):
                 raise Refused(
-                    f"--poststratify takes COLUMN=TOTALS.csv, got {text!r}; write for instance --poststratify sex=totals.csv"
+                    f"--poststratify takes COLUMN=TOTALS.csv, got {text!r}",
+                    "write for instance --poststratify sex=totals.csv",
                 )
             yield over, Path(path)
 

@@ -140,7 +140,7 @@ def show(
             f"{one.dataset}": _jointly(one, other) for one in states for other in others if one.dataset == other.dataset
         }
         if others and not both:
-            raise Refused(f"{beside} has no dataset that {book} has; say which with --dataset NAME")
+            raise Refused(f"{beside} has no dataset that {book} has", "say which with --dataset NAME")
     for place, state in enumerate(states):
         if place:
             session.say()
@@ -203,7 +203,7 @@ def verify(
     with session.doing("verifying the ledger"):
         books = _opened(book, dataset)
         if kept and len(books) > 1:
-            raise Refused("--tip belongs to one dataset; write --dataset NAME")
+            raise Refused("--tip belongs to one dataset", "write --dataset NAME")
         found = [(opened.dataset, opened.verify(tips=kept or ())) for opened in books]
     for name, outcome in found:
         session.say(str(outcome))

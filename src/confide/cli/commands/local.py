@@ -253,7 +253,9 @@ def _epsilons(text: str | None) -> dict[str, float] | None:
         try:
             found[name.strip()] = float(epsilon)
         except ValueError:
-            raise Refused(f"--levels takes a column and its epsilon, got {part!r}; write --levels region=1.0") from None
+            raise Refused(
+                f"--levels takes a column and its epsilon, got {part!r}", "write --levels region=1.0"
+            ) from None
     return found or None
 
 

@@ -62,8 +62,9 @@ def plan_in(path: Path) -> Plan:
     asked = asked_in(path)
     if asked.schema is None or not asked.priced:
         raise Refused(
-            f"{str(path)!r} names no {'schema' if asked.schema is None else 'privacy'}, which a release needs; write it into the file "
-            '(schema = "schema.toml", privacy = { mu = 0.5 }), or plan first: confide plan publication.toml --schema ... --mu ...'
+            f"{str(path)!r} names no {'schema' if asked.schema is None else 'privacy'}, which a release needs",
+            "write it into the file "
+            '(schema = "schema.toml", privacy = { mu = 0.5 }), or plan first: confide plan publication.toml --schema ... --mu ...',
         )
     return engine.plan(asked.publication, load_schema(asked.schema), n=asked.n, **asked.terms())
 
@@ -107,7 +108,7 @@ def publish(
         asked = asked_in(publication)
     where = schema or asked.schema
     if where is None:
-        raise Refused('the publication\'s file names no schema; write --schema FILE, or schema = "schema.toml" in it')
+        raise Refused("the publication's file names no schema", 'write --schema FILE, or schema = "schema.toml" in it')
     own = charged.privacy.given or not asked.priced
     with session.doing("plan"):
         terms = asked.terms(charged.privacy.guarantee() if own else None)

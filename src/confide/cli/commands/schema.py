@@ -316,7 +316,8 @@ def _check_cells(frame: pd.DataFrame) -> None:
     found = next((text for text in (*frame.columns, *labels) if shielded(text) != text), None)
     if found is not None:
         raise SchemaError(
-            f"{found!r} is a formula to a spreadsheet, and a CSV file must hold the labels as they are; write -o test.parquet"
+            f"{found!r} is a formula to a spreadsheet, and a CSV file must hold the labels as they are",
+            "write -o test.parquet",
         )
 
 

@@ -58,4 +58,4 @@ def studio(
     try:
         serve(folder, port, tell, database or ())
     except OSError as error:
-        raise Refused(f"port {port} cannot be had ({error.strerror}); leave --port out for a free one") from None
+        raise Refused(f"port {port} cannot be had ({error.strerror})", "leave --port out for a free one") from None

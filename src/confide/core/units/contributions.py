@@ -82,7 +82,8 @@ def with_contributions(plan: Plan) -> Plan:
     if NAME in plan.statistics:
         raise PlanError(
             f"a statistic of {plan.method.name!r} is named {NAME!r}, like a column of the table. So is the histogram of units' rows "
-            "that each plan with an enforced unit pays for; rename the column in the data and the schema"
+            "that each plan with an enforced unit pays for",
+            "rename the column in the data and the schema",
         )
     if cost.amount > Fraction(level.mu) ** 2 * (1 - UNIT_SHARE):
         return plan

@@ -102,16 +102,16 @@ def resolved(privacy: Guarantee, relation: str, schema: Any, who: str, *, per: b
     if privacy.unit not in ("record", whose):
         enforced = f"unit={whose!r}, or leave it out" if whose != "record" else "its rows as records, or leave unit out"
         raise PrivacyError(
-            f"{who} protects what the schema enforces, {enforced}, and the guarantee says unit={privacy.unit!r}, which it does not; "
-            f"write cf.Schema(..., unit=cf.Unit({privacy.unit!r})) with the id column of the data"
+            f"{who} protects what the schema enforces, {enforced}, and the guarantee says unit={privacy.unit!r}, which it does not",
+            f"write cf.Schema(..., unit=cf.Unit({privacy.unit!r})) with the id column of the data",
         )
     if privacy.trust != "central":
-        raise PrivacyError(f"{who} works under central trust, got trust={privacy.trust!r}; leave it out")
+        raise PrivacyError(f"{who} works under central trust, got trust={privacy.trust!r}", "leave it out")
     each = isinstance(schema.unit, Unit) and schema.unit.per is not None
     if whose != "record" and relation == "substitute" and schema.rows_per_unit > 1 and not (per and each):
         raise PrivacyError(
-            f"with {schema.rows_per_unit} rows per unit the number of rows is not public; write {'groups' if each else 'rows'}=1, or "
-            "relation='add-remove'"
+            f"with {schema.rows_per_unit} rows per unit the number of rows is not public",
+            f"write {'groups' if each else 'rows'}=1, or relation='add-remove'",
         )
     return replace(privacy.resolve(relation), unit=whose)
 
@@ -131,12 +131,12 @@ def as_record(guarantees: tuple[Guarantee, ...], charge_as: object, schema: Mapp
         )
     if not isinstance(schema["unit"], Mapping):
         raise PrivacyError(
-            "charge_as='record' is for releases of an enforced unit, and this one protects records; leave it out"
+            "charge_as='record' is for releases of an enforced unit, and this one protects records", "leave it out"
         )
     if not isinstance(native, GDP) or native.delta or native.relation != "add-remove":
         raise PrivacyError(
-            f"charge_as='record' is proved for Gaussian releases without a delta under add-remove, got {native}; open a ledger of the "
-            f"unit: Ledger.create(path, dataset=..., budget=..., unit={native.unit!r})"
+            f"charge_as='record' is proved for Gaussian releases without a delta under add-remove, got {native}",
+            f"open a ledger of the unit: Ledger.create(path, dataset=..., budget=..., unit={native.unit!r})",
         )
     return GDP(2 * native.mu, relation=native.relation, unit="record", assumptions=native.assumptions)
 
@@ -167,8 +167,8 @@ def check_rows(method: Any, schema: Any) -> None:
         return
     if cluster is not None and "fixed_n" in method.needs:
         raise PlanError(
-            f"{method.name} has a public number of records, and those that name no {cluster.column} are dropped; take cluster out of the "
-            "schema if that does not matter"
+            f"{method.name} has a public number of records, and those that name no {cluster.column} are dropped",
+            "take cluster out of the schema if that does not matter",
         )
     alone = method.intervals != "no interval" and not (method.unit_meat and method.rules(schema) == method.units)
     if cluster is not None and alone and not surveyed:
@@ -189,13 +189,13 @@ def check_rows(method: Any, schema: Any) -> None:
     rules = method.rules(schema)
     if unit.rows > 1 and alone:
         raise PlanError(
-            f"intervals of {method.name} take rows as independent, and those of one {unit.column} are not, got rows={unit.rows}; "
-            f"write unit=cf.Unit({unit.column!r}), where each counts once"
+            f"intervals of {method.name} take rows as independent, and those of one {unit.column} are not, got rows={unit.rows}",
+            f"write unit=cf.Unit({unit.column!r}), where each counts once",
         )
     if unit.rule is not None and unit.rule not in rules:
         raise PlanError(
-            f'{method.name} bounds units by "{rules[0]}" here, got rule={unit.rule!r}; write unit=cf.Unit({unit.column!r}), which takes '
-            "what the method can"
+            f'{method.name} bounds units by "{rules[0]}" here, got rule={unit.rule!r}',
+            f"write unit=cf.Unit({unit.column!r}), which takes what the method can",
         )
 
 

@@ -149,8 +149,8 @@ def in_subgroup(
         for leaf in leaves(event):
             if not plain or not _covered(leaf, read, schema):
                 raise PlanError(
-                    f"{method.name} has no guarantee for a subgroup under 'substitute', where a record may also enter or leave it; "
-                    "write relation='add-remove' in the guarantee, or leave where out"
+                    f"{method.name} has no guarantee for a subgroup under 'substitute', where a record may also enter or leave it",
+                    "write relation='add-remove' in the guarantee, or leave where out",
                 )
 
     def named(leaf: Any) -> Any:
@@ -168,8 +168,9 @@ def check_subgroup(method: Any) -> None:
     for need, why in _WITHOUT.items():
         if need in method.needs:
             raise PlanError(
-                f"{method.name} {why}, and the size of a subgroup is private; leave where={method.where!r} out, or use a method that adds "
-                "records up, such as cf.regression.LeastSquares or cf.classification.ClassMeans"
+                f"{method.name} {why}, and the size of a subgroup is private",
+                f"leave where={method.where!r} out, or use a method that adds "
+                "records up, such as cf.regression.LeastSquares or cf.classification.ClassMeans",
             )
 
 
@@ -188,11 +189,12 @@ def subgroup_size(where: str, schema: Any, n: int | None, guess: Mapping[str, An
     """How many records a forecast counts on in a subgroup, and the words for it: a guess from public facts, of n records in all."""
     predicate = parse_predicate(where, schema)
     if guess is not None and not isinstance(guess, Mapping):
-        raise PlanError(f'guess must be a mapping, got {type(guess).__name__}; write guess={{"where": 0.2}}')
+        raise PlanError(f"guess must be a mapping, got {type(guess).__name__}", 'write guess={"where": 0.2}')
     given = (guess or {}).get("where")
     if given is not None and not (is_number(given) and 0 < given <= 1):
         raise PlanError(
-            f'the guessed share of a subgroup must be above 0 and at most 1, got {given!r}; write guess={{"where": 0.2}}'
+            f"the guessed share of a subgroup must be above 0 and at most 1, got {given!r}",
+            'write guess={"where": 0.2}',
         )
     share = predicate.share(schema) if given is None else float(given)
     source = "as you say" if given is not None else 'guessed from the schema alone; guess={"where": ...} says better'

@@ -69,8 +69,8 @@ def least_mu(excess: Callable[[float], float], top: float) -> float:
         return 0.0
     if at(0.0) >= 1:
         raise NoConversion(
-            "there is no conversion to GDP: neighbors are told apart with a probability that is 1 to eleven digits; "
-            "ask for a smaller epsilon"
+            "there is no conversion to GDP: neighbors are told apart with a probability that is 1 to eleven digits",
+            "ask for a smaller epsilon",
         )
     least = 0.0
     # intervals that are still to be proved; the first points are spread over all scales below top
@@ -162,10 +162,10 @@ def plot_curves(curves: Mapping[str, Drawable], *, kind: str = "tradeoff", ax: A
     """
     if kind not in ("tradeoff", "profile"):
         raise PrivacyError(
-            f'kind must be "tradeoff" or "profile", got {kind!r}; write plot_curves(curves, kind="profile")'
+            f'kind must be "tradeoff" or "profile", got {kind!r}', 'write plot_curves(curves, kind="profile")'
         )
     if not curves:
-        raise PrivacyError('there is no curve to draw; write plot_curves({"one": gaussian(1.0)})')
+        raise PrivacyError("there is no curve to draw", 'write plot_curves({"one": gaussian(1.0)})')
     from matplotlib.figure import Figure
 
     if ax is None:
@@ -288,7 +288,7 @@ class Curve(ABC):
         """
         points = reals(epsilon, "epsilon", "delta(1.0)")
         if not np.isfinite(points).all():
-            raise PrivacyError("epsilon must be finite, got NaN or infinity; write for instance delta(1.0)")
+            raise PrivacyError("epsilon must be finite, got NaN or infinity", "write for instance delta(1.0)")
         sizes = np.abs(points.ravel())
         above = np.clip(self._profile(sizes), 0.0, 1.0) + 0.0  # -0.0 becomes 0.0
         # the mirrored value loses a last digit in the subtraction; it is given back
@@ -322,7 +322,7 @@ class Curve(ABC):
         """
         points = reals(alpha, "alpha", "f(0.05)")
         if not ((points >= 0) & (points <= 1)).all():
-            raise PrivacyError("alpha is a type I error, a number from 0 to 1; write for instance f(0.05)")
+            raise PrivacyError("alpha is a type I error, a number from 0 to 1", "write for instance f(0.05)")
         values = [self._between(float(a)) for a in points.ravel()]
         result = np.array(values).reshape(points.shape)
         return float(result) if result.ndim == 0 else result
@@ -384,7 +384,7 @@ class Curve(ABC):
         """
         goal = real(delta, "delta", "epsilon(1e-6)")
         if not 0 <= goal <= 1:
-            raise PrivacyError(f"delta must be from 0 to 1, got {goal!r}; write for instance epsilon(1e-6)")
+            raise PrivacyError(f"delta must be from 0 to 1, got {goal!r}", "write for instance epsilon(1e-6)")
         return self._epsilon(goal)
 
     def _epsilon(self, goal: float) -> float:
@@ -433,13 +433,13 @@ class Curve(ABC):
         """
         leak = real(delta, "delta", "gdp(1e-6)")
         if not 0 <= leak < 1:
-            raise PrivacyError(f"delta must be at least 0 and below 1, got {leak!r}; write for instance gdp(1e-6)")
+            raise PrivacyError(f"delta must be at least 0 and below 1, got {leak!r}", "write for instance gdp(1e-6)")
         infinite = self.mass_at_infinity
         if leak < infinite or (leak == infinite and not self.light_tail):
             hint = f"above {infinite:g}" if leak <= infinite else f"of at least {infinite:g}"
             raise NoConversion(
-                f"there is no conversion {self!r} -> GDP with delta = {leak:g}. Its tail is heavier than that of any Gaussian; "
-                f"choose a delta {hint}, as in gdp({max(2 * infinite, 1e-6):g}), or state the curve itself, TradeOff(curve)"
+                f"there is no conversion {self!r} -> GDP with delta = {leak:g}. Its tail is heavier than that of any Gaussian",
+                f"choose a delta {hint}, as in gdp({max(2 * infinite, 1e-6):g}), or state the curve itself, TradeOff(curve)",
             )
         return self._gdp(leak)
 
@@ -470,7 +470,8 @@ class Curve(ABC):
         """
         if not isinstance(other, Curve):
             raise PrivacyError(
-                f"a curve composes with a curve, got {type(other).__name__}; write gaussian(1.0).compose(laplace(0.5))"
+                f"a curve composes with a curve, got {type(other).__name__}",
+                "write gaussian(1.0).compose(laplace(0.5))",
             )
         return Curve._composed(((self, 1), (other, 1)))
 

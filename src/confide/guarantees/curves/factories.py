@@ -164,8 +164,8 @@ def symmetric_laplace(d: float, c: float) -> Curve:
     whole = isinstance(d, Integral) or (isinstance(d, float) and (d.is_integer() or d == inf))
     if isinstance(d, bool) or not whole or not (1 <= d <= EXACT or d == inf):
         raise PrivacyError(
-            f"d is the number of coordinates, a whole number from 1 to 2^53 or infinity, got {d!r}; "
-            "write symmetric_laplace(3, 0.5) or symmetric_laplace(math.inf, 0.5)"
+            f"d is the number of coordinates, a whole number from 1 to 2^53 or infinity, got {d!r}",
+            "write symmetric_laplace(3, 0.5) or symmetric_laplace(math.inf, 0.5)",
         )
     if d == 1:
         return Laplace(sqrt_up(2 * Fraction(shift) ** 2))
@@ -185,7 +185,7 @@ def objective(mu: float, ratio: float, *, after: float = 0.0, replaced: bool = F
     tilt, bent = level(mu, "mu", example), level(ratio, "ratio", example)
     later = 0.0 if after == 0 else level(after, "after", example)
     if not isinstance(replaced, bool):
-        raise PrivacyError(f"replaced must be True or False, got {replaced!r}; write {example}")
+        raise PrivacyError(f"replaced must be True or False, got {replaced!r}", f"write {example}")
     return Objective(tilt, bent, later, replaced)
 
 
@@ -217,7 +217,8 @@ def zero_inflated(zeta: float, base: Curve) -> Curve:
     bare = share(zeta, "zeta", "zero_inflated(0.05, laplace(1.0))", zero=True)
     if not isinstance(base, Curve):
         raise PrivacyError(
-            f"the base of zero_inflated is a curve, got {type(base).__name__}; write zero_inflated(0.05, laplace(1.0))"
+            f"the base of zero_inflated is a curve, got {type(base).__name__}",
+            "write zero_inflated(0.05, laplace(1.0))",
         )
     return ZeroInflated(bare, base) if bare else base
 
@@ -251,7 +252,7 @@ def curve_from_dict(data: Mapping[str, Any]) -> Curve:
             return found
         raise ValueError
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        raise PrivacyError("this is not a curve that to_dict wrote; write it with curve.to_dict()") from None
+        raise PrivacyError("this is not a curve that to_dict wrote", "write it with curve.to_dict()") from None
 
 
 def _read(data: Mapping[str, Any]) -> Curve:
@@ -340,18 +341,20 @@ def levels(
     example = "levels([2.0, 1.0], [0.5, 0.5])"
     for name, numbers in (("widths", widths), ("scales", scales)):
         if isinstance(numbers, (str, bytes)) or not isinstance(numbers, Iterable):
-            raise PrivacyError(f"{name} must be numbers, one for each column, got {numbers!r}; write {example}")
+            raise PrivacyError(f"{name} must be numbers, one for each column, got {numbers!r}", f"write {example}")
     wide, spread = (
         [Fraction(level(x, f"each of {n}", example)) for x in v] for n, v in (("widths", widths), ("scales", scales))
     )
     if len(wide) != len(spread) or not wide:
         raise PrivacyError(
-            f"widths and scales have one number for each column, got {len(wide)} and {len(spread)}; write {example}"
+            f"widths and scales have one number for each column, got {len(wide)} and {len(spread)}", f"write {example}"
         )
     squares = sorted(((w / s) ** 2 for w, s in zip(wide, spread, strict=True)), reverse=True)
     d = len(squares)
     if k is not None and count(k, "k", "levels(widths, scales, k=1)") > d:
-        raise PrivacyError(f"k must be from 1 to the number of columns {d}, got {k}; write levels(widths, scales, k=1)")
+        raise PrivacyError(
+            f"k must be from 1 to the number of columns {d}, got {k}", "write levels(widths, scales, k=1)"
+        )
 
     def curve(most: int) -> Curve:
         return zero_inflated(zeta, symmetric_laplace(d, sqrt_up(sum(squares[:most], Fraction(0)))))
@@ -398,7 +401,8 @@ def calibrate_symmetric_laplace(epsilon: float, delta: float, d: float, *, zeta:
     if bare > goal or (bare == goal and d != 1):
         raise PrivacyError(
             f"no noise meets delta = {goal!r} when a row goes without noise with probability zeta = {bare!r}"
-            f"{'' if bare else ' in more than one dimension'}; take zeta below delta, or a larger delta"
+            f"{'' if bare else ' in more than one dimension'}",
+            "take zeta below delta, or a larger delta",
         )
     # delta = 1 - (1 - zeta)(1 - delta_base): the base's share of it
     rest = -expm1(log1p(-goal) - log1p(-bare))

@@ -204,7 +204,7 @@ def mu_bracket(epsilon: float, delta: float) -> tuple[float, float]:
         share(delta, "delta", "gaussian_mu(1.0, 1e-6)", zero=False),
     )
     if epsilon < 0:
-        raise PrivacyError(f"epsilon must be at least 0, got {epsilon!r}; write for instance gaussian_mu(1.0, 1e-6)")
+        raise PrivacyError(f"epsilon must be at least 0, got {epsilon!r}", "write for instance gaussian_mu(1.0, 1e-6)")
     target = log(delta)
     return bracket(lambda mu: _log_delta(epsilon, mu) - target, start=1.0)
 
@@ -224,7 +224,7 @@ def bracket(increasing: Callable[[float], float], *, start: float) -> tuple[floa
         low, high = high, high * 2
         if not isfinite(high):
             raise PrivacyError(
-                "the privacy level that was asked for is beyond the range of floats; ask for one nearer to 1"
+                "the privacy level that was asked for is beyond the range of floats", "ask for one nearer to 1"
             )
     while low > 0 and increasing(low) >= 0:
         low, high = low / 2, low

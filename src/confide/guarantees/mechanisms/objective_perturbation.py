@@ -141,7 +141,8 @@ def _unit_sd(epsilon: float, delta: float, ratio: float, after: float, relation:
             needed = least_ridge(epsilon, delta=delta, after=after, relation=relation)
             raise PrivacyError(
                 f"objective perturbation at epsilon = {epsilon:g} needs a ridge above {_up(needed)} times the curvature bound "
-                f"of a record, got {1 / ratio:.4g} times; give a larger ridge or leave it out"
+                f"of a record, got {1 / ratio:.4g} times",
+                "give a larger ridge or leave it out",
             )
     return _least(much, low, high, 1e-6)
 
@@ -218,8 +219,8 @@ def _check_ridge(epsilon: float, ridge: float, curvature: float) -> None:
     least = least_ridge(epsilon, curvature)
     if ridge <= least:
         raise PrivacyError(
-            f"at epsilon = {epsilon:g} objective perturbation needs a ridge above {_up(least)}, got {ridge:g}; "
-            "give a larger ridge or a larger epsilon"
+            f"at epsilon = {epsilon:g} objective perturbation needs a ridge above {_up(least)}, got {ridge:g}",
+            "give a larger ridge or a larger epsilon",
         )
 
 

@@ -152,7 +152,8 @@ class GaussianReply:
             raise PlanError(f"beta must lie between 0 and 1, got {self.beta!r}; 0.001 is the default")
         if not 1 < self.gamma_plan < inf:
             raise PlanError(
-                f"gamma_plan must be above 1, got {self.gamma_plan!r}; give the safety that such data will have, from public facts"
+                f"gamma_plan must be above 1, got {self.gamma_plan!r}",
+                "give the safety that such data will have, from public facts",
             )
 
     @property
@@ -272,18 +273,18 @@ def exact_reply(epsilon: float, delta: float, gamma_plan: int, beta: float = 1e-
     """
     if isinstance(gamma_plan, bool) or not isinstance(gamma_plan, int) or not 1 < gamma_plan <= _LONGEST:
         raise PlanError(
-            f"gamma_plan must be a whole number from 2 to {_LONGEST} for an exact law, got {gamma_plan!r}; take the Gaussian law for "
-            "larger ones, which loses little there"
+            f"gamma_plan must be a whole number from 2 to {_LONGEST} for an exact law, got {gamma_plan!r}",
+            "take the Gaussian law for larger ones, which loses little there",
         )
     if not 0 < beta < 1:
         raise PlanError(f"beta must lie between 0 and 1, got {beta!r}; 0.001 is the default")
     if epsilon > _LARGEST:
         raise PlanError(
-            f"an exact law is computed for an epsilon of at most {_LARGEST:g}, got {epsilon!r}; take the Gaussian law"
+            f"an exact law is computed for an epsilon of at most {_LARGEST:g}, got {epsilon!r}", "take the Gaussian law"
         )
     if delta < _SMALLEST:
         raise PlanError(
-            f"an exact law is computed for a delta of at least {_SMALLEST:g}, got {delta!r}; take the Gaussian law"
+            f"an exact law is computed for a delta of at least {_SMALLEST:g}, got {delta!r}", "take the Gaussian law"
         )
     most = calibrate_gaussian(ApproxDP(epsilon, delta))
 
@@ -293,8 +294,8 @@ def exact_reply(epsilon: float, delta: float, gamma_plan: int, beta: float = 1e-
     low, high = most * _CLOSE, most
     if not reaches(low):
         raise PlanError(
-            f"no test of (epsilon, delta) = ({epsilon:g}, {delta:g}) replies with probability {1 - beta:g} at a safety of {gamma_plan}; "
-            "plan on a larger safety, or ask for a larger epsilon or delta"
+            f"no test of (epsilon, delta) = ({epsilon:g}, {delta:g}) replies with probability {1 - beta:g} at a safety of {gamma_plan}",
+            "plan on a larger safety, or ask for a larger epsilon or delta",
         )
     if reaches(high):
         low = high

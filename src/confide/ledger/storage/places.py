@@ -47,15 +47,17 @@ def check_text(name: str, text: str) -> None:
 
 def _url(place: str | Path, scheme: str) -> URL:
     if scheme not in {"postgresql", "postgres", "postgresql+psycopg"}:
-        raise PlanError(f"a ledger is a file or a PostgreSQL database, not {scheme}://...; write for instance {_WORKS}")
+        raise PlanError(
+            f"a ledger is a file or a PostgreSQL database, not {scheme}://...", f"write for instance {_WORKS}"
+        )
     if isinstance(place, Path):
-        raise PlanError(f"give the URL of a ledger as text: a Path turns // into /; write {_WORKS}")
+        raise PlanError("give the URL of a ledger as text: a Path turns // into /", f"write {_WORKS}")
     try:
         url = make_url(place)
     except (ArgumentError, ValueError):
-        raise PlanError(f"the URL of the ledger cannot be read; write for instance {_WORKS}") from None
+        raise PlanError("the URL of the ledger cannot be read", f"write for instance {_WORKS}") from None
     if not url.database:
-        raise PlanError(f"the URL of the ledger names no database; write for instance {_WORKS}")
+        raise PlanError("the URL of the ledger names no database", f"write for instance {_WORKS}")
     return url.set(drivername="postgresql+psycopg")
 
 

@@ -84,8 +84,8 @@ class PostgresStore(Store):
                 for table in metadata.sorted_tables:
                     if _is_there(connection, table.name):
                         raise PlanError(
-                            f"{self.name} has a table {table.name!r} of something else; give the ledger a database of its "
-                            "own: createdb ledger"
+                            f"{self.name} has a table {table.name!r} of something else",
+                            "give the ledger a database of its own: createdb ledger",
                         )
                 encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
                 if encoding != "UTF8":
@@ -106,13 +106,13 @@ class PostgresStore(Store):
             flushed = connection.execute(text("SHOW fsync")).scalar_one() == "on"
         if found is None or found.application != APPLICATION:
             raise PlanError(
-                f"{self.name} holds no ledger; create one: Ledger.create(url, dataset=..., budget=...), or give the URL "
-                "of a database that has one"
+                f"{self.name} holds no ledger",
+                "create one: Ledger.create(url, dataset=..., budget=...), or give the URL of a database that has one",
             )
         if found.format != FORMAT:
             raise PlanError(
-                f"{self.name} was written by another version of confide (tables {found.format}, here {FORMAT}); install "
-                "that version"
+                f"{self.name} was written by another version of confide (tables {found.format}, here {FORMAT})",
+                "install that version",
             )
         if not flushed:
             warnings.warn(
@@ -225,7 +225,7 @@ class PostgresStore(Store):
         """The server answers COMMIT of a failed transaction with a rollback, and with no error."""
         driver: Any = connection.connection.driver_connection
         if driver.info.transaction_status.name != "INTRANS":
-            raise PlanError(f"{self.name}: the transaction was lost before its end; nothing was charged; try again")
+            raise PlanError(f"{self.name}: the transaction was lost before its end; nothing was charged", "try again")
 
     def _forget_the_parents(self) -> None:
         # Never disposed and never collected: either would speak on the parent's socket.

@@ -156,7 +156,7 @@ def unpaid_charge(connection: Connection, dataset: str, charge: Charge) -> dict[
     row = connection.execute(query).mappings().first()
     if row is None or row["hash"] != charge.hash:
         raise ReleaseError(
-            f"charge {charge.seq} is not in the ledger of dataset {dataset!r}; give what ledger.charge returned"
+            f"charge {charge.seq} is not in the ledger of dataset {dataset!r}", "give what ledger.charge returned"
         )
     taken = connection.execute(select(entries.c.seq).where(here, entries.c.charge_seq == charge.seq)).scalar()
     if taken is not None:

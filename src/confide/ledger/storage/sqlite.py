@@ -79,7 +79,7 @@ class SQLiteStore(Store):
         with suppress(FileExistsError):
             _new_file(self.path)
         if 0 < self.path.stat().st_size < _SMALLEST:  # SQLite takes such a file as empty and would write over it
-            raise PlanError(f"{self.path} is not a ledger; give the path of a ledger, or of a new file")
+            raise PlanError(f"{self.path} is not a ledger", "give the path of a ledger, or of a new file")
         with self.reading() as connection:
             fresh = _is_empty(connection)
         if fresh:
@@ -101,13 +101,13 @@ class SQLiteStore(Store):
             version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
         if application != APPLICATION:
             raise PlanError(
-                f"{self.path} is not a ledger; give the path of a ledger, or of a new file: Ledger.create(path, "
-                "dataset=..., budget=...)"
+                f"{self.path} is not a ledger",
+                "give the path of a ledger, or of a new file: Ledger.create(path, dataset=..., budget=...)",
             )
         if version != FORMAT:
             raise PlanError(
-                f"{self.path} was written by another version of confide (tables {version}, here {FORMAT}); install "
-                "that version"
+                f"{self.path} was written by another version of confide (tables {version}, here {FORMAT})",
+                "install that version",
             )
         if on_network(self.path):
             warnings.warn(
@@ -127,7 +127,7 @@ class SQLiteStore(Store):
         try:
             _new_file(target)
         except FileExistsError:
-            raise PlanError(f"{target} exists, and a backup never overwrites; give a path that is free") from None
+            raise PlanError(f"{target} exists, and a backup never overwrites", "give a path that is free") from None
         with self._driver() as driver:
             driver.execute("VACUUM INTO ?", (str(target),))
 
@@ -139,8 +139,8 @@ class SQLiteStore(Store):
             return Room(self._path.parent, grown, size, _OPENING)
         except OSError as error:
             raise LedgerBusy(
-                f"{self.name} has no room for a charge and its receipt ({error.strerror}); make room, on the disk and under a limit on "
-                "the size of files, and try again; nothing was charged"
+                f"{self.name} has no room for a charge and its receipt ({error.strerror})",
+                "make room, on the disk and under a limit on the size of files, and try again; nothing was charged",
             ) from None
 
     def _new_engine(self) -> Engine:
@@ -198,8 +198,8 @@ class SQLiteStore(Store):
         except OSError as error:
             self._engine.dispose()
             raise PlanError(
-                f"there is no ledger at {self.path} ({error.strerror}); check the path first; for a new one: "
-                "Ledger.create(path, dataset=..., budget=...)"
+                f"there is no ledger at {self.path} ({error.strerror})",
+                "check the path first; for a new one: Ledger.create(path, dataset=..., budget=...)",
             ) from None
         if self._identity != (found.st_dev, found.st_ino):
             self._engine.dispose()
@@ -221,7 +221,7 @@ def _new_file(path: Path) -> None:
         raise
     except OSError as error:
         raise PlanError(
-            f"{path} cannot be created ({error.strerror}); give a path in a directory that exists and can be written"
+            f"{path} cannot be created ({error.strerror})", "give a path in a directory that exists and can be written"
         ) from None
     if os.name == "posix":
         directory = os.open(path.parent, os.O_RDONLY)

@@ -54,7 +54,8 @@ def explained(
     except IntegrityError:
         raise PlanError(
             f"{name}: a second entry claims the same place in the chain, so the lock did not hold (a network disk?); "
-            "nothing was written; keep the ledger on a local disk or on a server, and run ledger.verify()"
+            "nothing was written",
+            "keep the ledger on a local disk or on a server, and run ledger.verify()",
         ) from None
     except (DBAPIError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error
@@ -69,7 +70,7 @@ def explained(
             if unknown
             else "nothing was charged"
         )
-        raise LedgerBusy(f"{name} {reason}; {state}") from None
+        raise LedgerBusy(f"{name} {reason}", f"{state}") from None
 
 
 class Forked(Protocol):
@@ -258,8 +259,8 @@ class Store(ABC):
             if os.getpid() != self._pid:
                 raise LedgerBusy(
                     f"{self.name}: this process was forked, behind Python's back, while the ledger was open; its "
-                    "connections are the parent's; nothing was charged; start processes with os.fork, multiprocessing "
-                    "or subprocess"
+                    "connections are the parent's; nothing was charged",
+                    "start processes with os.fork, multiprocessing or subprocess",
                 )
             self._same_place()
             self._inside += 1

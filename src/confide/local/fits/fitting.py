@@ -358,7 +358,7 @@ class Model:
         """
         left, written = _sides(formula)
         if frame.empty:
-            raise PlanError("the table has no records, and nothing can be fitted to it; give one that has some")
+            raise PlanError("the table has no records, and nothing can be fitted to it", "give one that has some")
         known = tuple(map(str, frame.columns))
         left = column_named(left, known)
         right, called = hidden(written, known)
@@ -368,7 +368,7 @@ class Model:
             raise PlanError(f"the table has no column {unknown[0]!r}; it has: {', '.join(known)}")
         if left in terms:
             raise PlanError(
-                f"{left!r} is the response and a term of {formula!r}, with one noise in both; take one of them out"
+                f"{left!r} is the response and a term of {formula!r}, with one noise in both", "take one of them out"
             )
         named = {left, *terms}
         _complete(frame, told, named)
@@ -379,7 +379,7 @@ class Model:
         names = tuple(str(name) for name in matrix.columns)
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise PlanError(f"two coefficients of {formula!r} are called {twice!r}; rename a column")
+            raise PlanError(f"two coefficients of {formula!r} are called {twice!r}", "rename a column")
         x = matrix.to_numpy(dtype=np.float64)
         at = next((k for k, name in enumerate(names) if name == "Intercept"), None)
         lam, middle, width = (np.zeros(len(names)) for _ in range(3))
@@ -407,7 +407,7 @@ class Model:
 def _sides(formula: str) -> tuple[str, str]:
     both = sides(formula)
     if len(both) != 2 or not all(both):
-        raise PlanError(f"a formula has a response and terms, got {formula!r}; write 'y ~ x1 + x2'")
+        raise PlanError(f"a formula has a response and terms, got {formula!r}", "write 'y ~ x1 + x2'")
     return both[0], both[1]
 
 
@@ -416,7 +416,7 @@ def _codes(column: pd.Series[Any], levels: tuple[str, ...]) -> NDArray[np.int64]
     codes = pd.Index(levels).get_indexer(pd.Index(column))
     if (codes < 0).any():
         raise ReleaseError(
-            f"the table has cells of {column.name!r} that are none of its levels; ask for it as it was protected"
+            f"the table has cells of {column.name!r} that are none of its levels", "ask for it as it was protected"
         )
     return np.asarray(codes, dtype=np.int64)
 
@@ -439,8 +439,8 @@ def _complete(frame: pd.DataFrame, told: Protection, named: set[str]) -> None:
         if gone:
             there = f"np.isfinite(frame[{name!r}])" if numbers else f"frame[{name!r}].notna()"
             raise PlanError(
-                f"the public column {name!r} has no value, or none that is finite, in {gone:,} of {len(frame):,} rows; leave these out: "
-                f"frame = cf.local.read(path); cf.local.fit(frame[{there}], ...)"
+                f"the public column {name!r} has no value, or none that is finite, in {gone:,} of {len(frame):,} rows",
+                f"leave these out: frame = cf.local.read(path); cf.local.fit(frame[{there}], ...)",
             )
 
 
@@ -494,7 +494,8 @@ def _over_levels(frame: pd.DataFrame, levels: Mapping[str, ProtectedColumn]) -> 
     copies = prod(len(one.levels) for one in levels.values())
     if copies > _MOST_COPIES:
         raise PlanError(
-            f"the levels of {', '.join(levels)} make {copies:,} combinations, and a formula takes {_MOST_COPIES}; take fewer of them"
+            f"the levels of {', '.join(levels)} make {copies:,} combinations, and a formula takes {_MOST_COPIES}",
+            "take fewer of them",
         )
     records = np.arange(len(frame))
     wide = frame.take(np.repeat(records, copies)).reset_index(drop=True)
@@ -529,7 +530,7 @@ def _variables(right: str, formula: str, called: Mapping[str, str], told: Protec
         raise _unreadable(formula, error, called) from None
     if not isinstance(whole, SimpleFormula):
         raise PlanError(
-            f"the formula {formula!r} has several parts on its right side, and a fit has one; write 'y ~ x1 + x2'"
+            f"the formula {formula!r} has several parts on its right side, and a fit has one", "write 'y ~ x1 + x2'"
         )
     for term, variables in found.items():
         _check_plain(term, variables, told)
@@ -540,14 +541,14 @@ def _check_plain(term: str, variables: set[str], told: Protection) -> None:
     protected = sorted(variables & set(told.columns))
     if protected and term != protected[0]:
         raise PlanError(
-            f"the term {term!r} is a function of the protected {', '.join(protected)}, whose noise this correction does not know; "
-            f"write {protected[0]} without a function, or protect the function itself as a column"
+            f"the term {term!r} is a function of the protected {', '.join(protected)}, whose noise this correction does not know",
+            f"write {protected[0]} without a function, or protect the function itself as a column",
         )
 
 
 def _unreadable(formula: str, error: Exception, called: Mapping[str, str]) -> PlanError:
     why = restored(str(error), called, str)
-    return PlanError(f"the formula {formula!r} cannot be read on this table: {why}; write 'y ~ x1 + x2'")
+    return PlanError(f"the formula {formula!r} cannot be read on this table: {why}", "write 'y ~ x1 + x2'")
 
 
 def _matrix(

@@ -189,7 +189,7 @@ class Logistic(Loss):
     def checked(self, y: Array) -> None:
         if not np.isin(y, (0.0, 1.0)).all():
             raise PlanError(
-                "a logistic response is published as 0 and 1; write loss='squared' for a share, or recode it"
+                "a logistic response is published as 0 and 1", "write loss='squared' for a share, or recode it"
             )
 
 
@@ -220,7 +220,7 @@ class Poisson(Loss):
 
     def checked(self, y: Array) -> None:
         if (y < 0).any():
-            raise PlanError("counts are not negative; write loss='squared' for a response of either sign")
+            raise PlanError("counts are not negative", "write loss='squared' for a response of either sign")
 
 
 @dataclass(frozen=True)
@@ -365,8 +365,8 @@ def loss_named(loss: str | Loss, tau: float | None = None, k: float | None = Non
     name = "quantile" if loss == "absolute" else loss
     if name not in LOSSES:
         raise PlanError(
-            f"loss must be one of {', '.join([*LOSSES, 'absolute'])}, got {loss!r}; "
-            "write loss='squared' for means, loss='absolute' for medians"
+            f"loss must be one of {', '.join([*LOSSES, 'absolute'])}, got {loss!r}",
+            "write loss='squared' for means, loss='absolute' for medians",
         )
     if tau is not None and not (loss == "quantile" and 0 < tau < 1):
         raise PlanError(f"tau is the level of loss='quantile', between 0 and 1, got tau={tau!r} with loss={loss!r}")
@@ -378,7 +378,7 @@ def loss_named(loss: str | Loss, tau: float | None = None, k: float | None = Non
         return Check(0.5 if tau is None else float(tau))
     if name == "huber":
         if k is None:
-            raise PlanError("the Huber loss needs its corner in units of the response; write loss='huber', k=1.5")
+            raise PlanError("the Huber loss needs its corner in units of the response", "write loss='huber', k=1.5")
         return Huber(float(k))
     return LOSSES[name]()
 
@@ -472,8 +472,8 @@ class OwnLoss(Loss):
             found = jax.numpy.asarray(self.function(t, y))
             if found.shape != ():
                 raise PlanError(
-                    "the loss takes an index and a response and gives one number; "
-                    "write cf.local.OwnLoss(lambda t, y: jnp.logaddexp(0, t) - y * t)"
+                    "the loss takes an index and a response and gives one number",
+                    "write cf.local.OwnLoss(lambda t, y: jnp.logaddexp(0, t) - y * t)",
                 )
             return found
 
@@ -572,10 +572,13 @@ class Corrected:
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise PlanError(f"method must be 'auto' or one of {', '.join(METHODS)}, got {self.method!r}; write 'auto'")
+            raise PlanError(
+                f"method must be 'auto' or one of {', '.join(METHODS)}, got {self.method!r}", "write 'auto'"
+            )
         if self.method in ("DR", "RB") and self.rows.zeta == 0:
             raise PlanError(
-                f"{self.method} weighs rows by 1 / zeta, and these records were protected with zeta = 0; write method='SL'"
+                f"{self.method} weighs rows by 1 / zeta, and these records were protected with zeta = 0",
+                "write method='SL'",
             )
 
     def noise(self, theta: Array) -> tuple[float, Array]:

@@ -60,20 +60,21 @@ class ClassDesign:
             codes = column
         else:
             raise PlanError(
-                f"the response {name!r} of {cut(formula)!r} must have public classes; write {name!r}: "
-                'Categorical(["yes", "no"]) in the schema'
+                f"the response {name!r} of {cut(formula)!r} must have public classes",
+                f'write {name!r}: Categorical(["yes", "no"]) in the schema',
             )
         columns = {**whole.columns, name: codes}
         shadow = whole.with_columns(columns)
         design = ModelMatrix.of(formula, shadow, term_bounds=term_bounds)
         if not design.terms:
-            raise PlanError(f'the formula {cut(formula)!r} names no feature; write "{name} ~ a + b"')
+            raise PlanError(f"the formula {cut(formula)!r} names no feature", f'write "{name} ~ a + b"')
         own = cls(name, classes, design)
         named = class_names(own.classes, own.features)
         twice = next((one for one in named if named.count(one) > 1), None)
         if twice is not None:
             raise PlanError(
-                f"two numbers of {cut(formula)!r} would be called {twice!r}; rename a class or a column in the data and the schema"
+                f"two numbers of {cut(formula)!r} would be called {twice!r}",
+                "rename a class or a column in the data and the schema",
             )
         return own
 
@@ -110,10 +111,10 @@ class ClassDesign:
 
 def _response(formula: Any, schema: Schema) -> str:
     if not isinstance(formula, str):
-        raise PlanError(f'a formula is text, got {type(formula).__name__}; write "kind ~ a + b"')
+        raise PlanError(f"a formula is text, got {type(formula).__name__}", 'write "kind ~ a + b"')
     both = sides(formula)
     if len(both) != 2:
-        raise PlanError(f'a formula has exactly one ~, {cut(formula)!r} has {len(both) - 1}; write "kind ~ a + b"')
+        raise PlanError(f"a formula has exactly one ~, {cut(formula)!r} has {len(both) - 1}", 'write "kind ~ a + b"')
     name = column_named(both[0], schema.names)
     if name not in schema.names:
         raise PlanError(

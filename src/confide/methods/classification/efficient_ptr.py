@@ -219,20 +219,23 @@ class EfficientPTRBayes(Replying, OfClasses):
         if (self.c0 is None) == (self.least is None):
             raise PlanError(
                 f"give either c0, about half of the least share of a class to expect, or least, a least size, from public facts; got "
-                f"c0={self.c0!r} and least={self.least!r}; write c0=0.05"
+                f"c0={self.c0!r} and least={self.least!r}",
+                "write c0=0.05",
             )
         if self.c0 is not None and not (is_finite(self.c0) and 0 < self.c0 < 0.5):
             raise PlanError(
                 f"c0 must be above 0 and below one over the number of classes, got {self.c0!r}. Usual is about half of the "
-                "least share of a class to expect; write c0=0.05 where that share is 0.1"
+                "least share of a class to expect",
+                "write c0=0.05 where that share is 0.1",
             )
         if self.least is not None and (
             isinstance(self.least, bool) or not isinstance(self.least, int) or not 2 <= self.least < 1 << 40
         ):
-            raise PlanError(f"least must be a whole number of at least 2, got {self.least!r}; write least=200")
+            raise PlanError(f"least must be a whole number of at least 2, got {self.least!r}", "write least=200")
         if self.gamma_plan is not None and not (is_finite(self.gamma_plan) and self.gamma_plan > 1):
             raise PlanError(
-                f"gamma_plan must be a number above 1, got {self.gamma_plan!r}; leave it out for 3/4 of the least size"
+                f"gamma_plan must be a number above 1, got {self.gamma_plan!r}",
+                "leave it out for 3/4 of the least size",
             )
         self._check_beta()
 
@@ -296,7 +299,7 @@ class EfficientPTRBayes(Replying, OfClasses):
                 "classes can be larger; about half of the least share to expect is usual"
             )
         if n is None:
-            raise PlanError("c0 is a share of the public number of records; give n=, or least= instead of c0")
+            raise PlanError("c0 is a share of the public number of records", "give n=, or least= instead of c0")
         return least_class_size(self.c0, n)
 
     def _gamma(self, least: int) -> float:
@@ -321,11 +324,13 @@ class EfficientPTRBayes(Replying, OfClasses):
             )
         if self.c0 is None:
             raise PlanError(
-                f"{said}; take about half of the smallest class to expect, least={most - 1} at most, or ClassMeans, which always replies"
+                f"{said}",
+                f"take about half of the smallest class to expect, least={most - 1} at most, or ClassMeans, which always replies",
             )
         highest = _down((most - 1) / n)
         raise PlanError(
-            f"{said}; take about half of the least share of a class to expect, c0={highest:g} at most, or ClassMeans, which always replies"
+            f"{said}",
+            f"take about half of the least share of a class to expect, c0={highest:g} at most, or ClassMeans, which always replies",
         )
 
     def _reply_words(self, classes: int, least: int, enough: int, n: int | None) -> str:

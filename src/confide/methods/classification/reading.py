@@ -75,7 +75,8 @@ def checked_radius(radius: float | None, features: int) -> float:
         return corner
     if not is_number(radius) or not 1e-3 <= radius <= 1e6:
         raise PlanError(
-            f"radius must be a number of at least 0.001, in half-ranges of the bounds, got {radius!r}; leave it out for sqrt(features)"
+            f"radius must be a number of at least 0.001, in half-ranges of the bounds, got {radius!r}",
+            "leave it out for sqrt(features)",
         )
     return min(float(radius), corner)
 

@@ -123,8 +123,8 @@ class EfficientPTRKernel(Replying):
         widths = tuple(self.bandwidth) if isinstance(self.bandwidth, Iterable) else (self.bandwidth,)
         if not widths or not all(is_finite(h) and 1 / _FAR <= h <= _FAR for h in widths):
             raise PlanError(
-                f"bandwidth must be a number from {1 / _FAR:g} to {_FAR:g}, or one for each feature, got {self.bandwidth!r}; "
-                "write bandwidth=0.05"
+                f"bandwidth must be a number from {1 / _FAR:g} to {_FAR:g}, or one for each feature, got {self.bandwidth!r}",
+                "write bandwidth=0.05",
             )
         if self.kernel not in KERNELS:
             raise PlanError(
@@ -213,15 +213,15 @@ class EfficientPTRKernel(Replying):
         least = self.least
         if least is None:
             if n is None:
-                raise PlanError("c0 is a share of the public number of records; give n=, or least= instead of c0")
+                raise PlanError("c0 is a share of the public number of records", "give n=, or least= instead of c0")
             assert self.c0 is not None
             # over B, the peak of a kernel that integrates to 1
             mass = 2.5066282746310002 if self.kernel == "gaussian" else 4 / 3
             least = self.c0 * n * prod(mass * h for h in rows.bandwidths)
         if not least > 1:
             raise PlanError(
-                f"the kernel sum that the noise is made for must exceed one record at the peak, got "
-                f"{least:.4g}; take a larger bandwidth, c0 or least"
+                f"the kernel sum that the noise is made for must exceed one record at the peak, got {least:.4g}",
+                "take a larger bandwidth, c0 or least",
             )
         return int(least * WEIGHT)
 
@@ -349,7 +349,8 @@ def _points(given: Any) -> tuple[tuple[float, ...], ...]:
         or len({*map(len, found)}) > 1
     ):
         raise PlanError(
-            f"points must hold 1 to {_POINTS:,} numbers of at most {_FAR:g} in size, or tuples of one length; write points=[0.25, 0.5]"
+            f"points must hold 1 to {_POINTS:,} numbers of at most {_FAR:g} in size, or tuples of one length",
+            "write points=[0.25, 0.5]",
         )
     if len(set(found)) < len(found):
         raise PlanError("points must differ from each other; a point that is named twice is paid for twice")

@@ -267,7 +267,9 @@ class Kernel(FormulaMethod):
         for name in ("bandwidth", "residual_bound"):
             value = getattr(self, name)
             if value is not None and not (is_finite(value) and value > 0):
-                raise PlanError(f"{name} must be a finite number above 0, got {value!r}; leave it out for the default")
+                raise PlanError(
+                    f"{name} must be a finite number above 0, got {value!r}", "leave it out for the default"
+                )
         if not isinstance(self.undersmooth, bool):
             raise PlanError(f"undersmooth must be True or False, got {self.undersmooth!r}")
 

@@ -150,14 +150,15 @@ class BlockPosterior(Method):
             raise _not_a_sampler(self.sampler)
         if not isinstance(self.parameters, Mapping) or not self.parameters:
             raise PlanError(
-                f'parameters must say what each may be at all, got {self.parameters!r}; write parameters={{"mean": (-4, 4)}}'
+                f"parameters must say what each may be at all, got {self.parameters!r}",
+                'write parameters={"mean": (-4, 4)}',
             )
         put(self, "parameters", {str(name): _box(name, ends) for name, ends in self.parameters.items()})
         if self.columns is not None:
             put(self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns))
         if not is_whole(self.blocks, _LEAST_BLOCKS) or self.blocks > 100_000:
             raise PlanError(
-                f"blocks must be a whole number from {_LEAST_BLOCKS} to 100,000, got {self.blocks!r}; write blocks=50"
+                f"blocks must be a whole number from {_LEAST_BLOCKS} to 100,000, got {self.blocks!r}", "write blocks=50"
             )
         self._room  # noqa: B018  raises for what is no room
 
@@ -188,7 +189,7 @@ class BlockPosterior(Method):
             raise not_in_file("sampler", self.sampler["live"], "cf.intervals.block_posterior(sampler, data, ...)")
         if self.where is not None:
             raise PlanError(
-                "block_posterior takes all records; leave where out, and let the sampler pick the rows of its block"
+                "block_posterior takes all records", "leave where out, and let the sampler pick the rows of its block"
             )
         proved = Proved.of(privacy, self, schema, kinds=(PureDP,))
         assert isinstance(proved.level, PureDP)
@@ -196,13 +197,14 @@ class BlockPosterior(Method):
         if enough < _ENOUGH and not self.allow_uninformative:
             raise PlanError(
                 f"{self.blocks} blocks at epsilon = {proved.level.epsilon:g} for {len(self.parameters)} parameters have blocks * "
-                f"epsilon / parameters = {enough:.3g}, below {_ENOUGH}. The medians would be nearly anywhere in their bounds; take "
-                f"blocks={int(-(-_ENOUGH * len(self.parameters) // proved.level.epsilon))} where n allows it, or allow_uninformative=True"
+                f"epsilon / parameters = {enough:.3g}, below {_ENOUGH}. The medians would be nearly anywhere in their bounds",
+                "take "
+                f"blocks={int(-(-_ENOUGH * len(self.parameters) // proved.level.epsilon))} where n allows it, or allow_uninformative=True",
             )
         if n is not None and n < self.least_records and proved.relation == "substitute":
             raise PlanError(
-                f"{self.blocks} blocks of {n} records hold fewer than {_LEAST_OF_A_BLOCK} each; take "
-                f"blocks={max(n // _LEAST_OF_A_BLOCK, 1)} at most"
+                f"{self.blocks} blocks of {n} records hold fewer than {_LEAST_OF_A_BLOCK} each",
+                f"take blocks={max(n // _LEAST_OF_A_BLOCK, 1)} at most",
             )
         record = ColumnCodes(schema, chosen_columns(schema, self.columns, self.name))
         note = self._block_work.rehearse(
@@ -417,5 +419,6 @@ def _not_a_sampler(given: Any) -> PlanError | PrivacyError:
             "Hand over the sampler itself: cf.intervals.block_posterior(lambda table, generator: draws, data, ...)"
         )
     return PlanError(
-        f"sampler must be a function of a block's table and a generator, got {given!r}; write lambda table, generator: draws"
+        f"sampler must be a function of a block's table and a generator, got {given!r}",
+        "write lambda table, generator: draws",
     )

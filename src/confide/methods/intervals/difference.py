@@ -104,7 +104,7 @@ class Difference(IntervalMethod):
     def _sides(self) -> tuple[str, str]:
         parts = sides(self.formula) if isinstance(self.formula, str) else []
         if len(parts) != 2 or not all(parts):
-            raise PlanError(f'a difference takes outcome ~ group, got {self.formula!r}; write "smoker ~ sex"')
+            raise PlanError(f"a difference takes outcome ~ group, got {self.formula!r}", 'write "smoker ~ sex"')
         return bare(parts[0]), bare(parts[1])
 
     def facts(self, about: PairRows) -> Mapping[str, Any]:

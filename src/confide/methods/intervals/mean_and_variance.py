@@ -140,7 +140,7 @@ class MeanAndVariance(IntervalMethod):
             )
         if self.least_sd is not None and not (is_finite(self.least_sd) and self.least_sd > 0):
             raise PlanError(
-                f"least_sd must be above 0, in the units of the column, got {self.least_sd!r}; leave it out"
+                f"least_sd must be above 0, in the units of the column, got {self.least_sd!r}", "leave it out"
             )
         super().__post_init__()
 
@@ -148,7 +148,7 @@ class MeanAndVariance(IntervalMethod):
         own = numeric(schema, self.column, "a mean")
         if self.least_sd is not None and self.least_sd >= (own.high - own.low) / 2:
             raise PlanError(
-                f"least_sd must be below half the range of {self.column!r}, got {self.least_sd!r}; leave it out"
+                f"least_sd must be below half the range of {self.column!r}, got {self.least_sd!r}", "leave it out"
             )
         if self.kind == _POISSON:
             self._most(schema)
@@ -159,8 +159,8 @@ class MeanAndVariance(IntervalMethod):
         own = schema[self.column]
         if not isinstance(own, Integer) or own.low != 0:
             raise PlanError(
-                f"a rate is of counts from 0 on, and {self.column!r} is none; declare it as cf.Integer(0, most, on_missing=0) with the "
-                "largest count that is to matter"
+                f"a rate is of counts from 0 on, and {self.column!r} is none",
+                "declare it as cf.Integer(0, most, on_missing=0) with the largest count that is to matter",
             )
         return own.steps - 1
 
@@ -189,13 +189,13 @@ class MeanAndVariance(IntervalMethod):
     def _prior(self, text: str) -> Any:
         if self.kind == _POISSON:
             if "mean" not in self.show:
-                raise PlanError('a Poisson rate is a mean, got show="variance"; write show="mean"')
+                raise PlanError('a Poisson rate is a mean, got show="variance"', 'write show="mean"')
             name, numbers = parsed_prior(text, _POISSON_PRIORS, PRIORS[0], "a rate")
             return numbers or name
         prior = text or PRIORS[0]
         if prior not in PRIORS:
             raise PlanError(
-                f"the prior of {self.name} must be one of {', '.join(PRIORS)}, got {text!r}; write prior='uniform'"
+                f"the prior of {self.name} must be one of {', '.join(PRIORS)}, got {text!r}", "write prior='uniform'"
             )
         return prior
 

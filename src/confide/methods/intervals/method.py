@@ -147,7 +147,7 @@ def checked_kind(kind: Any, kinds: tuple[str, ...], who: str) -> str:
     """ "credible" or "confidence", where the method has it; `PlanError` otherwise."""
     if kind not in kinds:
         shown_kinds = " or ".join(f'"{one}"' for one in kinds)
-        raise PlanError(f'the kind of {who} must be {shown_kinds}, got {kind!r}; write kind="{kinds[0]}"')
+        raise PlanError(f"the kind of {who} must be {shown_kinds}, got {kind!r}", f'write kind="{kinds[0]}"')
     return str(kind)
 
 
@@ -167,6 +167,7 @@ def parsed_prior(text: str, known: Mapping[str, int], default: str, who: str) ->
     if name not in known or len(numbers) != known[name] or any(not 0 < v < 1e6 for v in numbers):
         shapes = ", ".join(f"{one}({', '.join('ab'[:k])})" if k else one for one, k in known.items())
         raise PlanError(
-            f"the prior of {who} must be one of {shapes}, with numbers above 0, got {text!r}; write prior={default!r}"
+            f"the prior of {who} must be one of {shapes}, with numbers above 0, got {text!r}",
+            f"write prior={default!r}",
         )
     return name, numbers

@@ -77,12 +77,13 @@ def level_code(schema: Schema, column: str, level: Any) -> int:
             return 1
         if level is None or own.index_of(level) < 0:
             raise PlanError(
-                f"level must name one of {', '.join(own.levels)} of {column!r}, got {level!r}; write level={own.levels[-1]!r}"
+                f"level must name one of {', '.join(own.levels)} of {column!r}, got {level!r}",
+                f"write level={own.levels[-1]!r}",
             )
         return own.index_of(level)
     if not isinstance(own, Integer):
         raise PlanError(
-            f"a share is of a level, and {column!r} has none; declare it as cf.Categorical([...]) or cf.Integer(0, 1)"
+            f"a share is of a level, and {column!r} has none", "declare it as cf.Categorical([...]) or cf.Integer(0, 1)"
         )
     if level is None and own.steps == 2:
         return 1
@@ -92,7 +93,8 @@ def level_code(schema: Schema, column: str, level: Any) -> int:
         place = inf
     if not 0 <= place < own.steps or place != int(place):
         raise PlanError(
-            f"level must be a whole number from {own.low:g} to {own.high:g} of {column!r}, got {level!r}; write level={own.high:g}"
+            f"level must be a whole number from {own.low:g} to {own.high:g} of {column!r}, got {level!r}",
+            f"write level={own.high:g}",
         )
     return int(place)
 
@@ -209,8 +211,8 @@ class Proportion(IntervalMethod):
         """`PlanError` for a prior of all levels where one is asked about."""
         if len(prior) == 1 and len(rows.levels) == 1:
             raise PlanError(
-                f"a Dirichlet prior is of all levels, and the share is of {level_name(rows.schema, self.column, rows.levels[0])} alone; "
-                "write prior='beta(0.5, 0.5)'"
+                f"a Dirichlet prior is of all levels, and the share is of {level_name(rows.schema, self.column, rows.levels[0])} alone",
+                "write prior='beta(0.5, 0.5)'",
             )
 
     def facts(self, about: LevelRows) -> Mapping[str, Any]:

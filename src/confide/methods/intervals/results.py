@@ -214,7 +214,7 @@ class Posterior(_Inferred):
         """
         qs = np.atleast_1d(np.asarray(q, dtype=np.float64))
         if not ((qs > 0) & (qs < 1)).all():
-            raise PlanError(f"q must lie strictly between 0 and 1, got {q!r}; write quantile([0.25, 0.5, 0.75])")
+            raise PlanError(f"q must lie strictly between 0 and 1, got {q!r}", "write quantile([0.25, 0.5, 0.75])")
         return pd.DataFrame([one.quantile(qs) for one in self.marginals], index=list(self.names), columns=qs.tolist())
 
     def density(self, name: str | None = None, points: int = _PICTURED) -> pd.DataFrame:

@@ -115,7 +115,7 @@ class Slope(IntervalMethod):
     def rows(self, schema: Schema, pure: bool) -> ProductRows:
         found = ProductRows(ModelMatrix.of(self.formula, schema, term_bounds=self.term_bounds), pure)
         if not 2 <= found.size - found.design.intercept <= _MOST:
-            raise PlanError(f"a slope needs 1 to {_MOST - 1} terms, got {len(found.design.terms)}; write 'y ~ x'")
+            raise PlanError(f"a slope needs 1 to {_MOST - 1} terms, got {len(found.design.terms)}", "write 'y ~ x'")
         return found
 
     def facts(self, about: ProductRows) -> Mapping[str, Any]:

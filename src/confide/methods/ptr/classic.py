@@ -144,7 +144,7 @@ class DistanceTest(_Distance):
             isinstance(self.release, GDP) and self.release.delta
         ):
             raise PrivacyError(
-                f"release must be PureDP, ApproxDP or GDP without a delta, got {self.release}; write cf.PureDP(1.0)"
+                f"release must be PureDP, ApproxDP or GDP without a delta, got {self.release}", "write cf.PureDP(1.0)"
             )
 
     @property

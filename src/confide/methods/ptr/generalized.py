@@ -337,7 +337,7 @@ def _curve(test: PureDP | ZCDP | GDP | Callable[[float], float]) -> Callable[[fl
             return lambda a: rho * a
         case GDP(mu, delta):
             if delta:
-                raise PrivacyError(f"a test with a delta has no Renyi curve, got {test}; give cf.GDP({mu!r})")
+                raise PrivacyError(f"a test with a delta has no Renyi curve, got {test}", f"give cf.GDP({mu!r})")
             return lambda a: mu * mu / 2 * a
     return test
 

@@ -158,7 +158,7 @@ class SafeRelease(Method):
         if self.mode not in MODES:
             raise PlanError(f'mode must be one of {", ".join(MODES)}, got {self.mode!r}; "gdp" is the default')
         if self.mode == "adaptive" and self.gamma_plan is not None:
-            raise PlanError('mode="adaptive" plans on no safety; leave gamma_plan out')
+            raise PlanError('mode="adaptive" plans on no safety', "leave gamma_plan out")
         if self.mode != "adaptive" and self.gamma_plan is None:
             raise PlanError(
                 f'mode="{self.mode}" needs gamma_plan, the safety that data of this kind will have: from public facts, such as '
@@ -199,7 +199,7 @@ class SafeRelease(Method):
         bound = checked_bound(self.bound, adaptive=self.mode == "adaptive")
         if bound.n is not None and n is not None and bound.n != n:
             raise PlanError(
-                f"{bound_name(bound)} rests on n = {bound.n} records, the plan says n = {n}; give both the same"
+                f"{bound_name(bound)} rests on n = {bound.n} records, the plan says n = {n}", "give both the same"
             )
         n = bound.n if n is None else n
         record = self.about(schema)
@@ -373,8 +373,8 @@ class SafeRelease(Method):
     def reference(self, frame: Any) -> Mapping[str, float]:
         """None, because the estimator is the user's own and has no interval."""
         raise PlanError(
-            f"{self.name} prints no interval, so there is no reference to hold one against; call the estimator of the safety bound on "
-            "the records themselves"
+            f"{self.name} prints no interval, so there is no reference to hold one against",
+            "call the estimator of the safety bound on the records themselves",
         )
 
     def worst_pairs(self, schema: Schema | None = None) -> Iterable[tuple[Mapping[str, Any], ...]]:

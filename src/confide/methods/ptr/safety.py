@@ -228,7 +228,8 @@ class CertifiedBound(SafetyBound):
     def alpha(self) -> float:  # type: ignore[override]
         if self.level0 is None:
             raise PlanError(
-                f'{bound_name(self)} has no level0; give one for the modes with a fixed alpha, or write mode="adaptive"'
+                f"{bound_name(self)} has no level0",
+                'give one for the modes with a fixed alpha, or write mode="adaptive"',
             )
         return self.alpha_at(self.level0)
 
@@ -353,11 +354,11 @@ def all_of(*bounds: SafetyBound) -> AllOf:
     (2, 0.1414)
     """
     if not bounds or not all(isinstance(bound, SafetyBound) for bound in bounds):
-        raise PlanError("all_of takes safety bounds, at least one; write all_of(first, second)")
+        raise PlanError("all_of takes safety bounds, at least one", "write all_of(first, second)")
     sizes = {bound.n for bound in bounds if bound.n is not None}
     if len(sizes) > 1:
         raise PlanError(
-            f"the bounds of all_of rest on different numbers of records: {sorted(sizes)}; give all the same n"
+            f"the bounds of all_of rest on different numbers of records: {sorted(sizes)}", "give all the same n"
         )
     return AllOf(tuple(bounds))
 
@@ -442,13 +443,14 @@ def after(
     """
     if not 0 < lipschitz < float("inf"):
         raise PlanError(
-            f"lipschitz must be a finite number above 0, got {lipschitz!r}; write after(bound, function, 1.0)"
+            f"lipschitz must be a finite number above 0, got {lipschitz!r}", "write after(bound, function, 1.0)"
         )
     if shape is _LEFT_OUT:
         if bound.shape is not None:
             raise PlanError(
-                f"{bound_name(bound)} has a shape, and a constant of the plain norm is not one of its norm; state both: "
-                "after(bound, function, lipschitz, shape=...), lipschitz from the bound's norm to that of the new shape"
+                f"{bound_name(bound)} has a shape, and a constant of the plain norm is not one of its norm",
+                "state both: "
+                "after(bound, function, lipschitz, shape=...), lipschitz from the bound's norm to that of the new shape",
             )
         shape = None
     return LipschitzBound(bound, function, float(lipschitz), bound.dim if dim is None else dim, shape)
@@ -494,8 +496,8 @@ def checked_bound(bound: Any, *, adaptive: bool = False) -> SafetyBound:
     if adaptive:
         if not isinstance(bound, CertifiedBound):
             raise PlanError(
-                f'mode="adaptive" needs a bound with a level (confide.ptr.CertifiedBound), {who} has none; write mode="gdp" and '
-                "gamma_plan=..."
+                f'mode="adaptive" needs a bound with a level (confide.ptr.CertifiedBound), {who} has none',
+                'write mode="gdp" and gamma_plan=...',
             )
         if not (0 < bound.moves < float("inf") and 0 < bound.least < float("inf")):
             raise PlanError(f"{who}.moves and {who}.least must be finite numbers above 0")

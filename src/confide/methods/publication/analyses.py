@@ -25,7 +25,7 @@ def pairs(analyses: Any) -> list[tuple[Any, Any]]:
         isinstance(one, Mapping) and set(one) == {"analysis", "method", "parameters"} for one in analyses
     ):
         return [(one["analysis"], one) for one in analyses]
-    raise PlanError(f"analyses must be a mapping of names to methods, got {type(analyses).__name__}; {EXAMPLE}")
+    raise PlanError(f"analyses must be a mapping of names to methods, got {type(analyses).__name__}", f"{EXAMPLE}")
 
 
 # How what a publication cannot hold is released.
@@ -38,19 +38,19 @@ def stored(name: Any, analysis: Any) -> dict[str, Any]:
     Raises `PlanError` without a method, for one that is not registered, and for one of live code, which no file can hold.
     """
     if not isinstance(name, str) or not name.strip() or "/" in name or not name.isprintable() or len(name) > 200:
-        raise PlanError(f"the name of an analysis is printable text without '/', got {name!r}; {EXAMPLE}")
+        raise PlanError(f"the name of an analysis is printable text without '/', got {name!r}", f"{EXAMPLE}")
     if isinstance(analysis, Mapping):
         given = analysis.get("parameters", {})
         if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
             raise PlanError(
-                f"the parameters of the analysis {name!r} must be a mapping of names, got {given!r}; {EXAMPLE}"
+                f"the parameters of the analysis {name!r} must be a mapping of names, got {given!r}", f"{EXAMPLE}"
             )
         own: dict[str, Any] = {"analysis": name, "method": str(analysis.get("method")), "parameters": dict(given)}
     elif isinstance(analysis, Method):
         own = {"analysis": name, "method": analysis.name, "parameters": method_parameters(analysis)}
     else:
         kind = f"the class {analysis.__name__}" if isinstance(analysis, type) else type(analysis).__name__
-        raise PlanError(f"the analysis {name!r} must be a method with its parameters, got {kind}; {EXAMPLE}")
+        raise PlanError(f"the analysis {name!r} must be a method with its parameters, got {kind}", f"{EXAMPLE}")
     if own["method"] not in registry.known() or own["method"] == "publication":
         raise PlanError(
             f"the analysis {name!r} must be a registered method other than a publication, got {own['method']!r}; `confide methods` lists "
@@ -59,14 +59,14 @@ def stored(name: Any, analysis: Any) -> dict[str, Any]:
         )
     if isinstance(analysis, Method) and registry.get(own["method"]) is not type(analysis):
         raise PlanError(
-            f"the analysis {name!r} is of the class {type(analysis).__name__}, and {own['method']!r} is another one that is registered; "
-            "give yours another name, and cf.register it"
+            f"the analysis {name!r} is of the class {type(analysis).__name__}, and {own['method']!r} is another one that is registered",
+            "give yours another name, and cf.register it",
         )
     live = [key for key, value in own["parameters"].items() if not _is_plain(value)]
     if live:
         raise PlanError(
-            f"the analysis {name!r} is a {own['method']} whose {' and '.join(live)} no file can hold, and a publication is its file; "
-            f"{_ALONE}"
+            f"the analysis {name!r} is a {own['method']} whose {' and '.join(live)} no file can hold, and a publication is its file",
+            f"{_ALONE}",
         )
     return own
 
@@ -94,7 +94,7 @@ def weights_of(shares: Any, names: list[str]) -> dict[str, Fraction] | None:
         return None
     if not isinstance(shares, Mapping):
         raise PlanError(
-            f'shares must be a mapping of names to weights, got {shares!r}; write shares={{"{names[0]}": 2}}'
+            f"shares must be a mapping of names to weights, got {shares!r}", f'write shares={{"{names[0]}": 2}}'
         )
     found = {}
     for name, weight in shares.items():
@@ -104,7 +104,8 @@ def weights_of(shares: Any, names: list[str]) -> dict[str, Fraction] | None:
             )
         if isinstance(weight, bool) or not isinstance(weight, (int, float, Fraction)) or not 1e-9 <= weight <= 1e9:
             raise PlanError(
-                f"the share of {name!r} must be a weight from 1e-9 to 1e9, got {weight!r}; leave the analysis out, or write 1"
+                f"the share of {name!r} must be a weight from 1e-9 to 1e9, got {weight!r}",
+                "leave the analysis out, or write 1",
             )
         found[name] = weight if isinstance(weight, Fraction) else Fraction(repr(float(weight)))
     return found

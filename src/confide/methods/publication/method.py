@@ -45,7 +45,7 @@ from confide.core.plan import method_parameters
 from confide.core.release import of_parts, prefixed, statistics_of
 from confide.core.units.contributions import counted_once, shown
 from confide.core.units.privacy_unit import protected
-from confide.errors import ConfideError, PlanError, PrivacyError, ReleaseError
+from confide.errors import ConfideError, FileError, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.guarantees.validation import is_number, sqrt_down
 from confide.margins import Targets, smallest
@@ -139,10 +139,10 @@ class Publication(Method):
         asked = tuple(stored(name, one) for name, one in pairs(given))
         names = [one["analysis"] for one in asked]
         if not 1 <= len(asked) <= _MOST:
-            raise PlanError(f"a publication has 1 to {_MOST:,} analyses, got {len(asked)}; {EXAMPLE}")
+            raise PlanError(f"a publication has 1 to {_MOST:,} analyses, got {len(asked)}", f"{EXAMPLE}")
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise PlanError(f"a publication has each name once, got {twice!r} twice; rename one of the analyses")
+            raise PlanError(f"a publication has each name once, got {twice!r} twice", "rename one of the analyses")
         made = {one["analysis"]: method_of(one) for one in asked}
         # with all parameters, so that a question is the same however it was given
         put(self, "analyses", tuple(stored(name, method) for name, method in made.items()))
@@ -168,8 +168,8 @@ class Publication(Method):
         """The schema; `PlanError` for a subgroup of all analyses."""
         if self.where is not None:
             raise PlanError(
-                f"a publication has subgroups in its analyses, got where={self.where!r}; write it in the methods, as in "
-                f'cf.regression.LeastSquares("y ~ x", where={self.where!r})'
+                f"a publication has subgroups in its analyses, got where={self.where!r}",
+                f'write it in the methods, as in cf.regression.LeastSquares("y ~ x", where={self.where!r})',
             )
         return schema
 
@@ -306,7 +306,7 @@ class Publication(Method):
             An analysis has no target, or cannot be planned for it.
         """
         if self.shares is not None:
-            raise PlanError("margin and shares both divide the budget; give one of them")
+            raise PlanError("margin and shares both divide the budget", "give one of them")
         cv = dict.fromkeys(self._made, cv) if is_number(cv) else cv
         given = [{} if one is None else one for one in (margin, cv)]
         named = set().union(*given) if all(isinstance(one, Mapping) for one in given) else None
@@ -315,7 +315,8 @@ class Publication(Method):
             which = f"{missing[0]!r} has none" if missing else "one of them is not an analysis"
             first = next(iter(self._made))
             raise PlanError(
-                f"margin, or cv, must name each analysis, and {which}; write margin={{{first!r}: {{'all': 0.02}}, ...}}, n=5000"
+                f"margin, or cv, must name each analysis, and {which}",
+                f"write margin={{{first!r}: {{'all': 0.02}}, ...}}, n=5000",
             )
         relation = self.relations[0] if ledger is None else ledger.relation
         weights, notes, problems = {}, [], []
@@ -385,8 +386,8 @@ class Publication(Method):
             request = request_of(method, sqrt_down(share * whole), plan.relation)
             if asked != found or plan.children[name].requested != replace(request, unit=whose):
                 raise ReleaseError(
-                    "the analyses of the publication differ from its plan, or have other shares: the file was altered; ask "
-                    "for the original, and check it with confide.verify against the ledger"
+                    "the analyses of the publication differ from its plan, or have other shares: the file was altered",
+                    "ask for the original, and check it with confide.verify against the ledger",
                 )
 
     def _level(self, mu: float) -> Fraction:
@@ -471,27 +472,27 @@ class PublicationFile:
         try:
             data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise PlanError(
-                f"the publication {str(path)!r} cannot be read: {type(error).__name__}; give a TOML file"
+            raise FileError(
+                f"the publication {str(path)!r} cannot be read: {type(error).__name__}", "give a TOML file"
             ) from None
         except tomllib.TOMLDecodeError as error:
-            raise PlanError(f"the publication {str(path)!r} is not TOML: {error}; {_FILE}") from None
+            raise PlanError(f"the publication {str(path)!r} is not TOML: {error}", f"{_FILE}") from None
         analyses = data.pop("analyses", None)
         unknown = sorted(set(data) - {"schema", "privacy", "n"})
         if unknown or not isinstance(analyses, dict) or not all(isinstance(one, dict) for one in analyses.values()):
             what = f"has the unknown entry {unknown[0]!r}" if unknown else "has no tables of analyses"
-            raise PlanError(f"the publication {str(path)!r} {what}; {_FILE}")
+            raise PlanError(f"the publication {str(path)!r} {what}", f"{_FILE}")
         shares = {name: one.pop("share") for name, one in analyses.items() if "share" in one}
         margin, cv = (
             {name: one.pop(target) for name, one in analyses.items() if target in one} for target in ("margin", "cv")
         )
         for name, one in analyses.items():
             if not isinstance(one.get("method"), str):
-                raise PlanError(f"the analysis {name!r} of {str(path)!r} names no method; {_FILE}")
+                raise PlanError(f"the analysis {name!r} of {str(path)!r} names no method", f"{_FILE}")
         asked = {name: {"method": one.pop("method"), "parameters": _tuples(one)} for name, one in analyses.items()}
         schema = data.get("schema")
         if schema is not None and not isinstance(schema, str):
-            raise PlanError(f"schema must be the path of a schema's file, got {schema!r}; {_FILE}")
+            raise PlanError(f"schema must be the path of a schema's file, got {schema!r}", f"{_FILE}")
         return cls(
             Publication(asked, shares or None),
             None if schema is None else Path(path).parent / schema,
@@ -516,8 +517,8 @@ class PublicationFile:
         if privacy is not None or self.privacy is not None:
             name = next(iter(self.margin or self.cv or {}))
             raise PlanError(
-                f"the analysis {name!r} has a target, margin or cv, and a privacy is given, too; give one of them: "
-                "leave the privacy out, or leave margin and cv out"
+                f"the analysis {name!r} has a target, margin or cv, and a privacy is given, too",
+                "give one of them: leave the privacy out, or leave margin and cv out",
             )
         return {"margin": self.margin, "cv": self.cv}
 
@@ -534,7 +535,8 @@ def _privacy(given: Any) -> Guarantee:
     levels = [name for name in _PRIVACY if isinstance(given, dict) and name in given]
     if len(levels) != 1 or not set(given) <= {levels[0], "delta", "relation"}:
         raise PlanError(
-            f"privacy must be one of mu, rho and epsilon, with delta and relation where they belong, got {given!r}; {_FILE}"
+            f"privacy must be one of mu, rho and epsilon, with delta and relation where they belong, got {given!r}",
+            f"{_FILE}",
         )
     (name,), others = levels, {key: value for key, value in given.items() if key == "delta"}
     kind = ApproxDP if name == "epsilon" and others else _PRIVACY[name]

@@ -154,18 +154,19 @@ class Quantiles(Method):
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str) or not self.formula.strip():
             raise PlanError(
-                f'quantiles are of a column, got {self.formula!r}; write cf.tables.Quantiles("income ~ sex")'
+                f"quantiles are of a column, got {self.formula!r}", 'write cf.tables.Quantiles("income ~ sex")'
             )
         if not isinstance(self.fitted, int) or not _FEWEST_FITTED <= self.fitted <= MOST_BINS:
             raise PlanError(
-                f"fitted must be a number of bins from {_FEWEST_FITTED} to {MOST_BINS}, got {self.fitted!r}; leave it out for {FITTED}"
+                f"fitted must be a number of bins from {_FEWEST_FITTED} to {MOST_BINS}, got {self.fitted!r}",
+                f"leave it out for {FITTED}",
             )
         if self.bins is not None and not isinstance(self.bins, int):
             try:
                 object.__setattr__(self, "bins", tuple(float(edge) for edge in self.bins))
             except (TypeError, ValueError, OverflowError):
                 raise PlanError(
-                    f"bins must be a number of bins or a list of public edges, got {self.bins!r}; leave it out"
+                    f"bins must be a number of bins or a list of public edges, got {self.bins!r}", "leave it out"
                 ) from None
         checked_inference(self.inference, "cf.tables.Quantiles(...")
         object.__setattr__(self, "quantiles", checked_quantiles(self.quantiles))
@@ -182,12 +183,13 @@ class Quantiles(Method):
         layout = Layout.of(formula, schema, term_bounds=self.term_bounds)
         if len(layout.measures) != 1:
             raise PlanError(
-                f"quantiles are of one column, {cut(self.formula)!r} names {len(layout.measures)}; plan one for each, as in "
-                f'Quantiles("{layout.measures[0].name} ~ ...")'
+                f"quantiles are of one column, {cut(self.formula)!r} names {len(layout.measures)}",
+                f'plan one for each, as in Quantiles("{layout.measures[0].name} ~ ...")',
             )
         if len(layout.maximal) != 1:
             raise PlanError(
-                f'{cut(self.formula)!r} asks for groups that do not partition the records; write "a:b" or "a * b", or plan one for each'
+                f"{cut(self.formula)!r} asks for groups that do not partition the records",
+                'write "a:b" or "a * b", or plan one for each',
             )
         about = CumulativeRounds.of(layout, layout.measures[0], self.bins, fitted=self.fitted)
         rows = about.rows
@@ -286,8 +288,8 @@ class Quantiles(Method):
             )
         if (inference or self.inference) == "dataset":
             raise PlanError(
-                "under pure DP quantiles are of the population that the records are a sample of; write inference='population', or ask "
-                "for a Gaussian guarantee, such as cf.GDP(1.0)"
+                "under pure DP quantiles are of the population that the records are a sample of",
+                "write inference='population', or ask for a Gaussian guarantee, such as cf.GDP(1.0)",
             )
         return TreeRounds.of(measure)
 
@@ -339,7 +341,7 @@ class Quantiles(Method):
             own = layout.crossing.places(codes[: len(layout.crossing.columns)], axes) == cell
             own &= place < rows.cells
             if not own.any():
-                raise PlanError(f"no test record is in the group {name or 'of all records'!r}; give more records")
+                raise PlanError(f"no test record is in the group {name or 'of all records'!r}", "give more records")
             quantiles = np.quantile(values[own], q, method="inverted_cdf")
             found |= {_row_name(name, one): float(value) for one, value in zip(q, quantiles, strict=True)}
         return found

@@ -283,7 +283,7 @@ class QuantileTable(BaseResult):
         parts = [self.group(name).quantiles(qs, check_alpha(alpha)) for name in (one, other)]
         if one == other or "" in (self.group(one).name, self.group(other).name):
             raise PlanError(
-                "a difference is between two groups that have no records in common; name two cells of the crossing"
+                "a difference is between two groups that have no records in common", "name two cells of the crossing"
             )
         first, second = ((part.estimates, part.low, part.high) for part in parts)
         found = difference(first, second)
@@ -381,7 +381,7 @@ class QuantileTable(BaseResult):
         """
         own = self.group(group)
         if not isinstance(bins, int) or bins < 1:
-            raise PlanError(f"bins must be a whole number, at least 1, got {bins!r}; write histogram(bins=32)")
+            raise PlanError(f"bins must be a whole number, at least 1, got {bins!r}", "write histogram(bins=32)")
         at = np.unique(np.linspace(0, own.bins.size, min(bins, own.bins.size) + 1).astype(np.int64))
         at = at if edges is None else self._positions(edges)
         counts, low, high = own.between(at, check_alpha(alpha))
@@ -477,7 +477,7 @@ class QuantileTable(BaseResult):
             kind = kind or "histogram"
             if kind != "histogram":
                 raise PlanError(
-                    f"edges are of a histogram, got kind={kind!r}; write plot(kind='histogram', edges=edges)"
+                    f"edges are of a histogram, got kind={kind!r}", "write plot(kind='histogram', edges=edges)"
                 )
             self._positions(edges)
             edges = tuple(map(float, edges))
@@ -500,14 +500,15 @@ class QuantileTable(BaseResult):
         given = np.array([float(edge) for edge in edges], dtype=np.float64)
         if len(given) < 2 or not (np.diff(given) > 0).all():
             raise PlanError(
-                f"edges must be two numbers or more in ascending order, got {list(edges)!r}; write edges=[0, 50, 100]"
+                f"edges must be two numbers or more in ascending order, got {list(edges)!r}", "write edges=[0, 50, 100]"
             )
         at = np.abs(known[None, :] - given[:, None]).argmin(axis=1)
         if (np.diff(at) == 0).any():
             first = int(np.flatnonzero(np.diff(at) == 0)[0])
             raise PlanError(
                 f"the edges {given[first]:g} and {given[first + 1]:g} lie in one of the released bins, whose edges near them are "
-                f"{', '.join(f'{edge:g}' for edge in known[max(at[first] - 1, 0) : at[first] + 2])}; give edges further apart"
+                f"{', '.join(f'{edge:g}' for edge in known[max(at[first] - 1, 0) : at[first] + 2])}",
+                "give edges further apart",
             )
         return np.asarray(at, dtype=np.int64)
 
@@ -585,7 +586,7 @@ def checked_quantiles(q: Any) -> tuple[float, ...]:
     except (TypeError, ValueError, OverflowError):
         given = ()
     if not given or not all(0 < one < 1 for one in given):
-        raise PlanError(f"quantiles must be numbers strictly between 0 and 1, got {q!r}; write (0.25, 0.5, 0.75)")
+        raise PlanError(f"quantiles must be numbers strictly between 0 and 1, got {q!r}", "write (0.25, 0.5, 0.75)")
     return given
 
 

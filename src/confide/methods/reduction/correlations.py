@@ -369,10 +369,10 @@ def listed(columns: Any) -> tuple[str, ...]:
     """Columns as a tuple, from a list or from "a + b"; `PlanError` for fewer than two, or one twice."""
     found = tuple(parted(columns, "+")) if isinstance(columns, str) else columns
     if not isinstance(found, Sequence) or not all(isinstance(one, str) for one in found):
-        raise PlanError(f"columns must be names, got {columns!r}; write ('age', 'income') or 'age + income'")
+        raise PlanError(f"columns must be names, got {columns!r}", "write ('age', 'income') or 'age + income'")
     if not 2 <= len(found) <= _MOST_COLUMNS or len(set(found)) < len(found):
         raise PlanError(
-            f"columns must name from 2 to {_MOST_COLUMNS} columns, each once, got {columns!r}; write 'age + income'"
+            f"columns must name from 2 to {_MOST_COLUMNS} columns, each once, got {columns!r}", "write 'age + income'"
         )
     return tuple(found)
 

@@ -92,7 +92,8 @@ class DesignEstimates(Estimates):
         """The terms of the estimates' names at the rows of a public frame."""
         if self.design is None or self.status == "declined":
             raise NoResult(
-                "the method declined to answer, so the release has no coefficients to predict from; ask for a new release"
+                "the method declined to answer, so the release has no coefficients to predict from",
+                "ask for a new release",
             )
         if self.status in WITHOUT_NUMBERS:
             raise NoResult(
@@ -268,7 +269,8 @@ def adjusted_rows(
         matrix = design.matrix(here) if used else np.ones((len(here), len(design.names)))
         if not np.isfinite(matrix).all():
             raise PlanError(
-                "the frame has missing values or labels that the schema does not declare; give complete rows to predict for"
+                "the frame has missing values or labels that the schema does not declare",
+                "give complete rows to predict for",
             )
         said = [f"{name}={value}" for name, value in told.items()]
         if not groups:
@@ -297,13 +299,14 @@ def _public(frame: Any, used: tuple[str, ...], values: Mapping[str, Any]) -> pd.
         rows = frame if isinstance(frame, pd.DataFrame) else pd.DataFrame(dict(frame))
     except (TypeError, ValueError):
         raise PlanError(
-            f"frame must be a DataFrame or a mapping of columns, got {type(frame).__name__}; leave it out for the grid of the schema"
+            f"frame must be a DataFrame or a mapping of columns, got {type(frame).__name__}",
+            "leave it out for the grid of the schema",
         ) from None
     missing = [name for name in used if name not in rows.columns and name not in values]
     if missing:
-        raise PlanError(f"the frame lacks the column {missing[0]!r}; give it there, or a value of it in at")
+        raise PlanError(f"the frame lacks the column {missing[0]!r}", "give it there, or a value of it in at")
     if not len(rows):
-        raise PlanError("the frame has no rows to average over; leave it out for the grid of the schema")
+        raise PlanError("the frame has no rows to average over", "leave it out for the grid of the schema")
     return rows.reset_index(drop=True)
 
 
@@ -318,7 +321,7 @@ def _grid(schema: Schema, used: tuple[str, ...], groups: tuple[str, ...], values
             axes[name] = list(range(int(column.low), int(column.high) + 1))
         elif name in groups:
             raise PlanError(
-                f"{name!r} has no levels to group by; write at={{{name!r}: [...]}} with the values to predict at"
+                f"{name!r} has no levels to group by", f"write at={{{name!r}: [...]}} with the values to predict at"
             )
         else:
             axes[name] = [float(column.low + (column.high - column.low) / 2)]
@@ -326,7 +329,7 @@ def _grid(schema: Schema, used: tuple[str, ...], groups: tuple[str, ...], values
             axes[name] = values[name][:1]
     size = int(np.prod([len(axis) for axis in axes.values()], dtype=float))
     if size > _MOST_ROWS:
-        raise PlanError(f"the grid of all levels has {size} rows; give a frame of the rows to average over")
+        raise PlanError(f"the grid of all levels has {size} rows", "give a frame of the rows to average over")
     return pd.DataFrame(list(product(*axes.values())), columns=list(axes)) if axes else pd.DataFrame(index=[0])
 
 
@@ -545,7 +548,7 @@ class SharedEstimates(LinearEstimates):
     def _single(self, what: str) -> None:
         if self.tables:
             one = next(iter(self.tables))
-            raise PlanError(f"{what} belong to one response; ask its table: result[{one!r}]")
+            raise PlanError(f"{what} belong to one response", f"ask its table: result[{one!r}]")
 
     def _touched(self, matrix: Any) -> list[str]:
         """The responses whose coefficients restrictions are about."""

@@ -61,7 +61,8 @@ def least_squares(
 def _undetermined(design: ModelMatrix) -> PlanError:
     return PlanError(
         f"these simulated records do not determine the coefficients of {design.formula!r}: "
-        "a level has no record, or one term follows from others; give more records, or name fewer terms"
+        "a level has no record, or one term follows from others",
+        "give more records, or name fewer terms",
     )
 
 

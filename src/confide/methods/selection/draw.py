@@ -116,7 +116,7 @@ class Part(Source):
         missing = [name for name in columns if name not in self._columns]
         if missing:
             raise PlanError(
-                f"a candidate reads {missing[0]!r}, which its plan does not name; name it in a statistic of the plan"
+                f"a candidate reads {missing[0]!r}, which its plan does not name", "name it in a statistic of the plan"
             )
 
 

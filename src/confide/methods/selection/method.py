@@ -93,7 +93,8 @@ def stored(candidate: Any) -> dict[str, Any]:
     if isinstance(candidate, Mapping):
         if not isinstance(candidate.get("method"), str):
             raise PlanError(
-                "a candidate that is a mapping must name its method; give the method itself: cf.regression.SSP('y ~ x')"
+                "a candidate that is a mapping must name its method",
+                "give the method itself: cf.regression.SSP('y ~ x')",
             )
         own = dict(candidate)
     else:
@@ -101,7 +102,8 @@ def stored(candidate: Any) -> dict[str, Any]:
         own = {"method": name, **method_parameters(candidate)}
     if own.get("where") is not None:
         raise PlanError(
-            f"a candidate is fitted and scored on the same records, got one with where={own['where']!r}; give where to the selection itself"
+            f"a candidate is fitted and scored on the same records, got one with where={own['where']!r}",
+            "give where to the selection itself",
         )
     if own["method"] not in registry.known() or own["method"] == "select":
         raise PlanError(
@@ -209,8 +211,8 @@ class Select(Method):
         put = object.__setattr__
         if isinstance(self.candidates, (str, Mapping)) or not isinstance(self.candidates, Sequence):
             raise PlanError(
-                "candidates must be a list of methods; "
-                "write cf.select([cf.regression.SSP('y ~ x', leverage_cap=cap) for cap in (1.2, 2)], data, privacy=..., ledger=...)"
+                "candidates must be a list of methods",
+                "write cf.select([cf.regression.SSP('y ~ x', leverage_cap=cap) for cap in (1.2, 2)], data, privacy=..., ledger=...)",
             )
         put(self, "candidates", tuple(map(stored, self.candidates)))
         if not 2 <= len(self.candidates) <= 1000:
@@ -230,7 +232,8 @@ class Select(Method):
             kind = type(self.score)
             if not is_registered(kind) or not is_dataclass(self.score):
                 raise PlanError(
-                    "a loss must be a frozen dataclass that is registered; write @confide.selection.register_loss above its class"
+                    "a loss must be a frozen dataclass that is registered",
+                    "write @confide.selection.register_loss above its class",
                 )
             put(self, "score", {"loss": kind.name, **method_parameters(self.score)})
         for name, value, most in (("clip", self.clip, 1e300), ("holdout", self.holdout, 0.9)):
@@ -253,8 +256,8 @@ class Select(Method):
         failing = [needs_delta(method, schema) for method in self.methods]
         if any(failing) and relation == "substitute":
             raise PrivacyError(
-                f"{self.methods[failing.index(True)].name} has a guarantee that may fail: nothing is proved under substitution; "
-                'write relation="add-remove"'
+                f"{self.methods[failing.index(True)].name} has a guarantee that may fail: nothing is proved under substitution",
+                'write relation="add-remove"',
             )
         base = self._base(request.epsilon, request.delta, float(_FAILURE) if any(failing) else 0.0)
         inner = [self._inner(i, schema, base.mu, base.slack, relation) for i in range(len(self.methods))]
@@ -332,8 +335,8 @@ class Select(Method):
             made = method.plan(schema, GDP(level, failing, relation="add-remove"))
         except NoConversion:
             raise NoConversion(
-                f"candidate {i + 1}, {method.name}, states no GDP, and a selection runs each candidate at a level in GDP; take candidates "
-                "that do, such as Logistic(formula)"
+                f"candidate {i + 1}, {method.name}, states no GDP, and a selection runs each candidate at a level in GDP",
+                "take candidates that do, such as Logistic(formula)",
             ) from None
         except ConfideError as error:
             raise type(error)(f"candidate {i + 1}, {method.name}: {error}") from None
@@ -353,7 +356,8 @@ class Select(Method):
             design = method._design(schema)
             if design is None:
                 raise PlanError(
-                    f"candidate {i + 1}, {method.name}, has no linear predictor to score by {self.score}; give a registered RecordLoss"
+                    f"candidate {i + 1}, {method.name}, has no linear predictor to score by {self.score}",
+                    "give a registered RecordLoss",
                 )
             found.append(design[0] if isinstance(design, tuple) else design)
         if len({design.response.name for design in found}) > 1 or any(
@@ -493,8 +497,8 @@ class Select(Method):
     def reference(self, frame: Any) -> Mapping[str, float]:
         """None, because the released candidate depends on noise, and a winner has no interval."""
         raise PlanError(
-            f"{self.name} prints no interval, so there is no reference to hold one against; ask the candidates, "
-            "select.methods[0].reference(frame)"
+            f"{self.name} prints no interval, so there is no reference to hold one against",
+            "ask the candidates, select.methods[0].reference(frame)",
         )
 
     def worst_pairs(self, schema: Any = None) -> Iterable[tuple[Mapping[str, Any], ...]]:

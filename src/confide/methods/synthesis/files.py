@@ -25,7 +25,7 @@ from pyarrow import csv
 
 from confide.core import Release
 from confide.core.files import read, text_of, written
-from confide.errors import PlanError, ReleaseError
+from confide.errors import FileError, PlanError, ReleaseError
 from confide.methods.synthesis.model import Rows, frame_of
 from confide.results.base import BaseResult
 from confide.results.pages.content import Column, Flag
@@ -94,7 +94,7 @@ def sidecar_path(path: Path) -> Path:
 def check_ending(path: Path) -> None:
     """`PlanError` for an ending other than .parquet and .csv."""
     if path.suffix.lower() not in _ENDINGS:
-        raise PlanError(f'a table is a .parquet or .csv file, got {str(path)!r}; write path="table.parquet"')
+        raise PlanError(f"a table is a .parquet or .csv file, got {str(path)!r}", 'write path="table.parquet"')
 
 
 def check_place(path: Path) -> None:
@@ -102,8 +102,8 @@ def check_place(path: Path) -> None:
     check_ending(path)
     folder = path.resolve().parent
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise PlanError(
-            f"{str(path)!r} cannot be written; give a file in a folder that exists and that you may write to"
+        raise FileError(
+            f"{str(path)!r} cannot be written", "give a file in a folder that exists and that you may write to"
         )
 
 
@@ -139,8 +139,8 @@ def write(path: Path, frames: Sequence[pd.DataFrame], sidecars: Sequence[Mapping
             place.write_bytes(table_bytes(frame, text, place))
             sidecar_path(place).write_text(text, encoding="utf-8")
         except OSError as error:
-            raise PlanError(
-                f"{str(place)!r} cannot be written: {error.strerror}; give a file in a folder that exists"
+            raise FileError(
+                f"{str(place)!r} cannot be written: {error.strerror}", "give a file in a folder that exists"
             ) from None
     return tuple(places)
 

@@ -256,10 +256,11 @@ class Options:
         whole = isinstance(rows, (int, np.integer)) and not isinstance(rows, bool)
         if rows is not None and (not whole or rows < 1):
             raise PlanError(
-                f"rows must be a whole number of at least 1, got {rows!r}; leave it out for the estimated number of records"
+                f"rows must be a whole number of at least 1, got {rows!r}",
+                "leave it out for the estimated number of records",
             )
         if not isinstance(self.bounded, bool):
-            raise PlanError(f"bounded must be True or False, got {self.bounded!r}; leave it out for False")
+            raise PlanError(f"bounded must be True or False, got {self.bounded!r}", "leave it out for False")
 
     def rows_for(self, records: float) -> float:
         """How many rows are made of an estimated number of records; `PlanError` when no number was chosen and it is beyond reason."""
@@ -267,7 +268,8 @@ class Options:
             return float(self.rows)
         if not records <= _MOST_ROWS:
             raise PlanError(
-                f"the release counts more than {_MOST_ROWS} records, as many rows as are made unasked; say how many: rows=1000000"
+                f"the release counts more than {_MOST_ROWS} records, as many rows as are made unasked",
+                "say how many: rows=1000000",
             )
         return records
 
@@ -275,8 +277,8 @@ class Options:
         """`PlanError` for fewer rows than OLS needs."""
         if self.rows is not None and self.rows < len(design.names) + 2:
             raise PlanError(
-                f"rows must be at least {len(design.names) + 2} for {len(design.names)} coefficients, got {self.rows}; "
-                "leave it out for the estimated number of records"
+                f"rows must be at least {len(design.names) + 2} for {len(design.names)} coefficients, got {self.rows}",
+                "leave it out for the estimated number of records",
             )
 
 
@@ -335,8 +337,8 @@ def _plain_response(design: ModelMatrix) -> str:
     name = design.response.plain
     if name is None:
         raise PlanError(
-            f"a file has columns of the schema, and the response {design.response.name!r} is not one; "
-            "declare it as a column in the schema and put it on the left of ~"
+            f"a file has columns of the schema, and the response {design.response.name!r} is not one",
+            "declare it as a column in the schema and put it on the left of ~",
         )
     return name
 

@@ -96,12 +96,12 @@ class SyntheticTable(Method):
     def __post_init__(self) -> None:
         if self.generator not in ("calibrated", "binagg"):
             raise PlanError(
-                f'generator must be "calibrated" or "binagg", got {self.generator!r}; write '
-                'cf.synthesis.SyntheticTable(formula, generator="calibrated")'
+                f'generator must be "calibrated" or "binagg", got {self.generator!r}',
+                'write cf.synthesis.SyntheticTable(formula, generator="calibrated")',
             )
         if not is_whole(self.cells, 2, _MOST_CELLS):
             raise PlanError(
-                f"cells must be a whole number from 2 to {_MOST_CELLS}, got {self.cells!r}; leave it out for 256"
+                f"cells must be a whole number from 2 to {_MOST_CELLS}, got {self.cells!r}", "leave it out for 256"
             )
 
     # plan -----------------------------------------------------------------------------------------------------------
@@ -148,8 +148,8 @@ class SyntheticTable(Method):
         design = ModelMatrix.of(self.formula, whole, term_bounds=self.term_bounds)
         if design.response.plain is None:
             raise PlanError(
-                f"a file has columns of the schema, and the response {design.response.name!r} is not one; "
-                "declare it as a column in the schema and put it on the left of ~"
+                f"a file has columns of the schema, and the response {design.response.name!r} is not one",
+                "declare it as a column in the schema and put it on the left of ~",
             )
         for term in (*design.terms, design.response):
             if max(abs(term.low), abs(term.high)) > _LARGE or term.high - term.low < 1 / _LARGE:
@@ -228,7 +228,7 @@ class SyntheticTable(Method):
         options = Options(rows, bounded)
         options.check(design)
         if isinstance(files, bool) or not isinstance(files, (int, np.integer)) or not 1 <= files <= 1_000:
-            raise PlanError(f"files must be a whole number from 1 to 1000, got {files!r}; write files=5")
+            raise PlanError(f"files must be a whole number from 1 to 1000, got {files!r}", "write files=5")
         if self.generator == "binagg":
             made = [literal_rows(release, design, options, file) for file in range(1, files + 1)]
             return SyntheticData.from_rows(self, release, design, made, status="valid")

@@ -141,8 +141,9 @@ class CountedTable(CellTable):
             raise PlanError(OF_ROWS)
         if self.layout.weight is not None:
             raise PlanError(
-                "the null laws of these tests are of records that count alike, and this table is weighted; ask cf.tables.shares(..., "
-                f"weights={self.layout.weight.name!r}) for intervals and differences, or plan the test without weights"
+                "the null laws of these tests are of records that count alike, and this table is weighted",
+                "ask cf.tables.shares(..., "
+                f"weights={self.layout.weight.name!r}) for intervals and differences, or plan the test without weights",
             )
         if kind == "independence" and len(attributes) in (0, 2):
             first, second = attributes or (None, None)
@@ -348,7 +349,7 @@ class ShareTable(CountedTable):
         """
         if self.layout.axes(over)[0] not in self.within:
             raise PlanError(
-                f"shares are standardized over an attribute that they are within; plan Shares(..., within={over!r})"
+                "shares are standardized over an attribute that they are within", f"plan Shares(..., within={over!r})"
             )
         return standardised(self, weights, over, 0, alpha)
 
@@ -410,11 +411,12 @@ def checked_precision(precision: Any, *, weights: Any) -> None:
     )
     if not numbers or not precision:
         raise PlanError(
-            f"precision names standard deviations of the noise of counts, from {_LEAST:g} to {_MOST:g}, got {precision!r}; {_EXAMPLE}"
+            f"precision names standard deviations of the noise of counts, from {_LEAST:g} to {_MOST:g}, got {precision!r}",
+            f"{_EXAMPLE}",
         )
     if weights is not None:
         raise PlanError(
-            f"precision is of counts without weights, got weights={weights!r}; leave one of them out, or use margin="
+            f"precision is of counts without weights, got weights={weights!r}", "leave one of them out, or use margin="
         )
 
 
@@ -456,7 +458,7 @@ def _targets(layout: Layout, precision: Mapping[str, float]) -> tuple[tuple[Axes
             found[axes] = min(float(sd) ** 2, found.get(axes, inf))
     left = [layout.crossing.title(axes) for axes in layout.maximal if axes not in found]
     if left:
-        raise PlanError(f"precision says nothing of {', '.join(left)}, which would get no budget; {_EXAMPLE}")
+        raise PlanError(f"precision says nothing of {', '.join(left)}, which would get no budget", f"{_EXAMPLE}")
     return tuple(sorted(found.items()))
 
 
@@ -474,8 +476,8 @@ class _CountMethod(TableMethod):
         if layout.measures:
             right = both_sides(layout.words)[1].strip()
             raise PlanError(
-                f"{self.verb} take no left side, got {layout.formula!r}; write cf.tables.{self.verb}({right!r}, ...), or "
-                f"cf.tables.means({layout.formula!r}, ...) for means"
+                f"{self.verb} take no left side, got {layout.formula!r}",
+                f"write cf.tables.{self.verb}({right!r}, ...), or cf.tables.means({layout.formula!r}, ...) for means",
             )
 
     def joint(self, formula: str) -> Counts:
@@ -588,7 +590,7 @@ class Counts(_CountMethod):
             return None
         if not self._priceable(schema):
             raise PlanError(
-                "precision is of tables whose rows count once each; give privacy=cf.GDP(...), or margin= and n"
+                "precision is of tables whose rows count once each", "give privacy=cf.GDP(...), or margin= and n"
             )
         layout = self.about(schema)
         known = self.knows_total(layout, relation, n)
@@ -612,8 +614,8 @@ class Counts(_CountMethod):
         assert isinstance(least, GDP)
         if sqrt(allowance.amount) < least.mu * (1 - 1e-9):
             raise PlanError(
-                f"precision={dict(self.precision)!r} costs {least}, and {privacy} is less; leave the privacy out, or write {least!r}, or "
-                "larger wishes"
+                f"precision={dict(self.precision)!r} costs {least}, and {privacy} is less",
+                f"leave the privacy out, or write {least!r}, or larger wishes",
             )
         return made
 

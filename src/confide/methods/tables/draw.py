@@ -106,7 +106,7 @@ class Strategy:
         asked = tuple(targets)
         wanted = np.array([targets[axes] for axes in asked])
         if not (wanted > 0).all():
-            raise PlanError("noise standard deviations must be above 0; write precision={'total': 5, '1-way': 3}")
+            raise PlanError("noise standard deviations must be above 0", "write precision={'total': 5, '1-way': 3}")
         mean = np.array([prod(sizes[axis] for axis in axes) for axes in asked], dtype=float)
         omega, best = np.ones(len(asked)), None
         for _ in range(_ROUNDS):
@@ -437,8 +437,9 @@ def level_axis(layout: Layout) -> int | None:
             return axis
     raise PlanError(
         f"each {layout.crossing.schema.protects} counts once in each {per}, and {layout.formula!r} is not crossed with {per}. Sums over "
-        f"its levels do not count {layout.crossing.schema.protects}; write {_crossed(layout, per)!r}, or read the records with "
-        f"unit=cf.Unit({layout.crossing.schema.protects!r}), where each counts once in the whole table"
+        f"its levels do not count {layout.crossing.schema.protects}",
+        f"write {_crossed(layout, per)!r}, or read the records with "
+        f"unit=cf.Unit({layout.crossing.schema.protects!r}), where each counts once in the whole table",
     )
 
 
@@ -473,7 +474,8 @@ def check_one_level(layout: Layout, inference: str, pairs: Any) -> None:
             person = layout.crossing.schema.protects
             raise PlanError(
                 f"cells of two levels of {per} hold the same {person}, whose rows depend on each other. Their difference has no interval "
-                f"for the population; ask for these records, inference='dataset', or compare cells of one {per}"
+                "for the population",
+                f"ask for these records, inference='dataset', or compare cells of one {per}",
             )
 
 
@@ -483,8 +485,8 @@ def check_one_test(schema: Any) -> None:
     if per is not None:
         person = schema.protects
         raise PlanError(
-            f"tests take rows as independent, and this table has those of one {person} in several levels of {per}; ask one level, "
-            f'where="{per} == ...", of records that are read with unit=cf.Unit({person!r})'
+            f"tests take rows as independent, and this table has those of one {person} in several levels of {per}",
+            f'ask one level, where="{per} == ...", of records that are read with unit=cf.Unit({person!r})',
         )
 
 
@@ -494,8 +496,8 @@ def check_within(layout: Layout, within: Axes) -> None:
     if axis is not None and axis not in within:
         name = layout.crossing.attributes[axis].name
         raise PlanError(
-            f"shares of a table in which each {layout.crossing.schema.protects} counts once in each {name} are within {name}; write "
-            f"within={name!r}"
+            f"shares of a table in which each {layout.crossing.schema.protects} counts once in each {name} are within {name}",
+            f"write within={name!r}",
         )
 
 

@@ -534,7 +534,7 @@ def cells_of(table: Cells, cell: Any) -> tuple[Axes, int]:
     if isinstance(cell, str):
         return _named(table, cell)
     if not isinstance(cell, Mapping):
-        raise PlanError(f"a cell is named by its levels, got {cell!r}; write {{'region': 'N', 'smoker': 'yes'}}")
+        raise PlanError(f"a cell is named by its levels, got {cell!r}", "write {'region': 'N', 'smoker': 'yes'}")
     titles = [own.name for own in crossing.attributes]
     cell = {column_named(str(name), titles): level for name, level in cell.items()}
     axes = table.layout.axes(tuple(cell))
@@ -561,7 +561,7 @@ def _named(table: Cells, name: str) -> tuple[Axes, int]:
     ]
     if len(found) != 1:
         given = "several cells are" if found else "no cell is"
-        raise PlanError(f"{given} called {name!r}; name one by its levels: {{'region': 'N', 'smoker': 'yes'}}")
+        raise PlanError(f"{given} called {name!r}", "name one by its levels: {'region': 'N', 'smoker': 'yes'}")
     return found[0]
 
 

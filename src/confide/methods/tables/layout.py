@@ -66,7 +66,7 @@ class Layout:
         reader: of the right side, where it may hold more than columns and cuts.
         """
         if not isinstance(formula, str) or not formula.strip():
-            raise PlanError(f"a table's formula is text, got {formula!r}; {_EXAMPLE}")
+            raise PlanError(f"a table's formula is text, got {formula!r}", f"{_EXAMPLE}")
         whole = Schema.of(schema)
         left, whole_right = both_sides(formula)
         right, total = without_total(whole_right)
@@ -88,14 +88,14 @@ class Layout:
     def _check(self, most: int) -> None:
         names = [measure.name for measure in self.measures]
         if len(set(names)) < len(names):
-            raise PlanError(f"a column stands twice left of ~ in {cut(self.formula)!r}; write it once")
+            raise PlanError(f"a column stands twice left of ~ in {cut(self.formula)!r}", "write it once")
         for axes in self.shown:
             if self.crossing.cells(axes) > most:
                 largest = max(axes, key=lambda axis: self.crossing.sizes[axis])
                 coarser = ":".join(self.crossing.attributes[axis].name for axis in axes if axis != largest)
                 raise PlanError(
-                    f"the crossing {self.crossing.title(axes)} has {self.crossing.cells(axes):,} cells, at most {most:,} are released; "
-                    f"ask for a coarser one, such as {coarser!r}, or cut {self.crossing.attributes[largest].name} at fewer points"
+                    f"the crossing {self.crossing.title(axes)} has {self.crossing.cells(axes):,} cells, at most {most:,} are released",
+                    f"ask for a coarser one, such as {coarser!r}, or cut {self.crossing.attributes[largest].name} at fewer points",
                 )
         if sum(2 ** len(axes) for axes in self.maximal) > _MOST_MARGINALS:
             raise PlanError(
@@ -106,7 +106,8 @@ class Layout:
         if len(set(titles)) < len(titles):
             twice = next(title for title in titles if titles.count(title) > 1)
             raise PlanError(
-                f"{twice!r} in {cut(self.formula)!r} names a column and a crossing of others, or the total; rename the column"
+                f"{twice!r} in {cut(self.formula)!r} names a column and a crossing of others, or the total",
+                "rename the column",
             )
 
     @cached_property
@@ -197,8 +198,8 @@ def weight_of(text: Any, schema: Schema) -> Measure:
     column = schema[name]
     if isinstance(column, Categorical) or not 0 <= column.low < column.high:
         raise PlanError(
-            f"weights are numbers of at least 0 with a public largest one, and {name!r} lacks these bounds; declare it as in "
-            f"{name!r}: cf.Numeric(0, 20), where larger weights count as 20"
+            f"weights are numbers of at least 0 with a public largest one, and {name!r} lacks these bounds",
+            f"declare it as in {name!r}: cf.Numeric(0, 20), where larger weights count as 20",
         )
     return Measure.of(quoted(name), schema, formula=f"weights={name}")
 
@@ -207,13 +208,15 @@ def both_sides(formula: str) -> tuple[str, str]:
     """What stands left and right of the one ~ that may stand in a formula."""
     parts = sides(formula)
     if len(parts) > 2:
-        raise PlanError(f'a formula has at most one ~, {cut(formula)!r} has {len(parts) - 1}; write "income ~ region"')
+        raise PlanError(
+            f"a formula has at most one ~, {cut(formula)!r} has {len(parts) - 1}", 'write "income ~ region"'
+        )
     if len(parts) == 1:
         return "", formula
     left, right = parts
     if not left or not right:
         raise PlanError(
-            f'one side of {cut(formula)!r} is empty; write "income ~ region", or "income ~ 1" for all records'
+            f"one side of {cut(formula)!r} is empty", 'write "income ~ region", or "income ~ 1" for all records'
         )
     return left, right
 
@@ -271,11 +274,11 @@ class FormulaReader:
         if symbol in ("*", ":") and len(parts) == 2:
             crossed = list(dict.fromkeys(one | other for one in parts[0] for other in parts[1]))
             return crossed if symbol == ":" else list(dict.fromkeys((*parts[0], *parts[1], *crossed)))
-        raise PlanError(f"the operator {symbol!r} in {self.shown!r} is not used in tables; {_EXAMPLE}")
+        raise PlanError(f"the operator {symbol!r} in {self.shown!r} is not used in tables", f"{_EXAMPLE}")
 
     def _power(self, sets: _Sets, times: str) -> _Sets:
         if not re.fullmatch("[1-9]", times):
-            raise PlanError(f"a power in {self.shown!r} must be a whole number from 1 to 9; write (a + b + c)**2")
+            raise PlanError(f"a power in {self.shown!r} must be a whole number from 1 to 9", "write (a + b + c)**2")
         found = sets
         for _ in range(int(times) - 1):
             found = list(dict.fromkeys((*found, *(one | other for one in found for other in sets))))
@@ -285,7 +288,7 @@ class FormulaReader:
         own = self.attribute(text)
         if self.attributes.setdefault(own.name, own) != own:
             raise PlanError(
-                f"{own.name!r} in {self.shown!r} is a column and what another one is made to; rename the column"
+                f"{own.name!r} in {self.shown!r} is a column and what another one is made to", "rename the column"
             )
         return own.name
 
@@ -300,10 +303,11 @@ class FormulaReader:
             raise PlanError(f"the formula {self.shown!r} is refused: {meant}")
         if re.match(r"(any|all|number)\s*\(", text):
             raise PlanError(
-                f"{self.spelled(text)!r} is of all rows of a person; ask cf.tables.distinct_counts or distinct_shares (on the command line "
-                '--kind distinct_counts), of a schema with unit=cf.Unit("person_id")'
+                f"{self.spelled(text)!r} is of all rows of a person",
+                "ask cf.tables.distinct_counts or distinct_shares (on the command line "
+                '--kind distinct_counts), of a schema with unit=cf.Unit("person_id")',
             )
-        raise PlanError(f"{self.spelled(text)!r} in {self.shown!r} is neither a column nor a cut of one; {_EXAMPLE}")
+        raise PlanError(f"{self.spelled(text)!r} in {self.shown!r} is neither a column nor a cut of one", f"{_EXAMPLE}")
 
     def spelled(self, text: str) -> str:
         """Text with its names put back."""
@@ -318,7 +322,8 @@ class FormulaReader:
             points = [float(part) for part in rest]
         except ValueError:
             raise PlanError(
-                f"cut({self.spelled(inside)}) in {self.shown!r} takes a column and numbers; write cut({quoted(self._name(first))}, 18, 65)"
+                f"cut({self.spelled(inside)}) in {self.shown!r} takes a column and numbers",
+                f"write cut({quoted(self._name(first))}, 18, 65)",
             ) from None
         if self._name(first) not in self.schema:
             raise SchemaError(

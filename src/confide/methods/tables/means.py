@@ -236,7 +236,8 @@ class MomentMethod(TableMethod):
             formula = f"{formula} ~ 1"
         if not isinstance(self.weights, (str, type(None))):
             raise PlanError(
-                f"weights must name a numeric column of the schema, got {self.weights!r}; leave it out for records that count alike"
+                f"weights must name a numeric column of the schema, got {self.weights!r}",
+                "leave it out for records that count alike",
             )
         bounds = tuple(sorted(checked_bounds(self.term_bounds).items()))
         return _layout(formula, bounds, schema, self.weights)
@@ -305,7 +306,7 @@ def _layout(
     layout = of_each_level(Layout.of(formula, schema, term_bounds=dict(bounds), most=1 << 20, weights=weights))
     if not layout.measures:
         raise PlanError(
-            f"means need a column on the left side, got {formula!r}; write 'income ~ region', or 'income ~ 1'"
+            f"means need a column on the left side, got {formula!r}", "write 'income ~ region', or 'income ~ 1'"
         )
     return layout
 
@@ -559,11 +560,11 @@ class Ratios(MomentMethod):
     def about(self, schema: Any) -> Layout:
         whole = Schema.of(schema)
         if not isinstance(self.formula, str):
-            raise PlanError(f"a table's formula is text, got {self.formula!r}; {_CALL}")
+            raise PlanError(f"a table's formula is text, got {self.formula!r}", f"{_CALL}")
         left, right = both_sides(self.formula if len(sides(self.formula)) > 1 else f"{self.formula} ~ 1")
         parts = parted(left, "/")
         if len(parts) != 2 or not all(parts):
-            raise PlanError(f"a ratio is one column over another, got {left.strip()!r}; {_CALL}")
+            raise PlanError(f"a ratio is one column over another, got {left.strip()!r}", f"{_CALL}")
         bounds = checked_bounds(self.term_bounds)
         return Layout.of(
             f"{parts[0]} + {parts[1]} ~ {right}", whole, term_bounds=bounds, most=1 << 20, weights=self.weights
@@ -576,7 +577,7 @@ class Ratios(MomentMethod):
         }
 
     def expected(self, layout: Layout, axes: Any, count: float, noise: float, relation: str) -> float:
-        raise PlanError("a forecast of ratios depends on both columns; ask for one of each mean")
+        raise PlanError("a forecast of ratios depends on both columns", "ask for one of each mean")
 
     def table_of(self, release: Release, layout: Layout, margins: Margins, inference: str) -> CellTable:
         raise PlanError("ratios are read as a survey's table")

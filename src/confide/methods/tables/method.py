@@ -83,11 +83,12 @@ class TableMethod(Method):
         checked_inference(self.inference, f"cf.tables.{type(self).__name__}(...")
         size = self.population_size
         if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
-            raise PlanError(f"population_size must be a whole number of records above 0, got {size!r}; leave it out")
+            raise PlanError(f"population_size must be a whole number of records above 0, got {size!r}", "leave it out")
         if size is not None and self.weights is not None:
             raise PlanError(
                 f"population_size={size} is for records that count alike, and with weights={self.weights!r} the part of the population "
-                "that was seen is not n/N; leave population_size out"
+                "that was seen is not n/N",
+                "leave population_size out",
             )
 
     def rules(self, schema: Any) -> tuple[str, ...]:
@@ -321,8 +322,8 @@ def combined(releases: Sequence[Release], methods: Sequence[Any], options: Resul
     layout = first.about(schema)
     if layout.of_units:
         raise PlanError(
-            "tables by weight under a unit are not combined: what a unit adds to the variance of a cell does not add up; read each release "
-            "separately"
+            "tables by weight under a unit are not combined: what a unit adds to the variance of a cell does not add up",
+            "read each release separately",
         )
     released: list[tuple[Axes, tuple[Array, float]]] = []
     for release, method in zip(releases, methods, strict=True):
@@ -372,13 +373,15 @@ def _check(releases: Sequence[Release], methods: Sequence[Any]) -> None:
     one = releases[0].plan
     if one.schema.get("design") is not None or one.schema.get("cluster") is not None:
         raise PlanError(
-            "releases of a survey's design have covariances at different estimates and are not combined; ask for all cells in one table"
+            "releases of a survey's design have covariances at different estimates and are not combined",
+            "ask for all cells in one table",
         )
     for other in (release.plan for release in releases[1:]):
         same = (one.where, one.schema, one.relation, one.n) == (other.where, other.schema, other.relation, other.n)
         if not same or one.method.parameters.get("weights") != other.method.parameters.get("weights"):
             raise PlanError(
-                "releases are combined where schema, relation, n, where and weights are the same; ask for a publication where they differ"
+                "releases are combined where schema, relation, n, where and weights are the same",
+                "ask for a publication where they differ",
             )
 
 

@@ -61,13 +61,13 @@ class _PersonReader(FormulaReader):
         name, parts = self.spelled(text), parted(self.spelled(call.group(2)), ",")
         if call.group(1) == "any":
             if len(parts) != 1:
-                raise PlanError(f"any takes one condition, got {name!r}; {_EXAMPLE}")
+                raise PlanError(f"any takes one condition, got {name!r}", f"{_EXAMPLE}")
             return RowNumber.at_least_one(name, parts[0], self.schema)
         points: list[int] = []
         while parts and re.fullmatch("[0-9]+", parts[-1]):
             points.insert(0, int(parts.pop()))
         if len(parts) > 1:
-            raise PlanError(f"number takes a condition and then whole numbers, got {name!r}; {_EXAMPLE}")
+            raise PlanError(f"number takes a condition and then whole numbers, got {name!r}", f"{_EXAMPLE}")
         return RowNumber.number(name, parts[0] if parts else None, tuple(points), self.schema)
 
 
@@ -76,26 +76,29 @@ def _layout(method: Any, schema: Any) -> Layout:
     unit = schema.unit
     if not isinstance(unit, Unit):
         raise PlanError(
-            f"cf.tables.{method.verb} counts the values of an id column, and the schema says that one {unit} is; write "
-            'cf.Schema(..., unit=cf.Unit("person_id")) with the id column of the data'
+            f"cf.tables.{method.verb} counts the values of an id column, and the schema says that one {unit} is",
+            'write cf.Schema(..., unit=cf.Unit("person_id")) with the id column of the data',
         )
     if unit.per is not None:
         raise PlanError(
-            f"cf.tables.{method.verb} counts each {unit.column} once over all {unit.per}, and the schema says per={unit.per!r}; write unit="
-            f'cf.Unit({unit.column!r}), which the same ledger takes, with where="{unit.per} == ..." for one of them'
+            f"cf.tables.{method.verb} counts each {unit.column} once over all {unit.per}, and the schema says per={unit.per!r}",
+            "write unit="
+            f'cf.Unit({unit.column!r}), which the same ledger takes, with where="{unit.per} == ..." for one of them',
         )
     if unit.rows > 1:
         raise PlanError(
-            f"cf.tables.{method.verb} counts each {unit.column} once, got rows={unit.rows}; write unit=cf.Unit({unit.column!r}), which the "
-            "same ledger takes"
+            f"cf.tables.{method.verb} counts each {unit.column} once, got rows={unit.rows}",
+            f"write unit=cf.Unit({unit.column!r}), which the same ledger takes",
         )
     if method.weights is not None:
         raise PlanError(
-            f"each {unit.column} counts once, and a weight is of a record, got weights={method.weights!r}; leave it out"
+            f"each {unit.column} counts once, and a weight is of a record, got weights={method.weights!r}",
+            "leave it out",
         )
     if isinstance(method.formula, str) and len(sides(method.formula)) > 1:
         raise PlanError(
-            f"a table of {unit.column} has no left side, and its conditions are written without ~, got {method.formula!r}; {_EXAMPLE}"
+            f"a table of {unit.column} has no left side, and its conditions are written without ~, got {method.formula!r}",
+            f"{_EXAMPLE}",
         )
     return Layout.of(method.formula, schema, reader=_PersonReader)
 
@@ -176,7 +179,7 @@ class _OfPersons:
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Raise `PlanError`: test data have no ids, and so no persons."""
-        raise PlanError("test data have no ids, so that nobody can be counted in them; count them in the data")
+        raise PlanError("test data have no ids, so that nobody can be counted in them", "count them in the data")
 
 
 @dataclass(frozen=True)
@@ -349,11 +352,11 @@ class RowsPerUnit(Method):
     def about(self, schema: Any) -> Any:
         if not isinstance(schema.unit, Unit):
             raise PlanError(
-                f"contributions are counted by an enforced unit, the schema says that one {schema.unit} is; write "
-                'cf.Schema(..., unit=cf.Unit("person_id")) with the id column of the data'
+                f"contributions are counted by an enforced unit, the schema says that one {schema.unit} is",
+                'write cf.Schema(..., unit=cf.Unit("person_id")) with the id column of the data',
             )
         if self.where is not None:
-            raise PlanError(f"contributions are of all units, got where={self.where!r}; leave it out")
+            raise PlanError(f"contributions are of all units, got where={self.where!r}", "leave it out")
         return schema
 
     def statistics(self, about: Any, relation: str) -> Mapping[str, tuple[Statistic, Fraction]]:

@@ -139,7 +139,7 @@ def _numbers(result: Any, cells: Cells, alpha: float) -> tuple[Array, Array, Arr
 
     frame = result.to_frame(alpha).iloc[cells.rows]
     found = (frame[name].to_numpy(dtype=np.float64) for name in ("estimate", "ci_low", "ci_high"))
-    return (*found, [grave(mark) for mark in result.marks[cells.rows]])  # type: ignore[return-value]
+    return (*found, [grave(mark) for mark in result.marks[cells.rows]])
 
 
 def _places(cells: Cells) -> tuple[Array, float]:
@@ -220,7 +220,7 @@ def _said(result: Any, cells: Cells, alpha: float) -> list[str]:
 
 
 def _is_share(result: Any) -> bool:
-    return result.quantity == "shares"
+    return bool(result.quantity == "shares")
 
 
 def measure_of(result: Any) -> str:

@@ -346,7 +346,9 @@ class CellTable(CellNumbers):
     def with_display(self, display: str) -> Self:
         """The same table, printed otherwise: "nonnegative" clips negative estimates in print, "" prints them as they are."""
         if display not in ("", "nonnegative"):
-            raise PlanError(f"display must be 'nonnegative' or '', got {display!r}; write with_display('nonnegative')")
+            raise PlanError(
+                f"display must be 'nonnegative' or '', got {display!r}", "write with_display('nonnegative')"
+            )
         return replace(self, display=display)
 
     def crosstab(self, values: str = "estimate", *, of: str | None = None, alpha: float = 0.05) -> pd.DataFrame:
@@ -503,7 +505,7 @@ class CellTable(CellNumbers):
             For a kind, variable, row or label that is not there.
         """
         if kind == "map" and not self._is_crossing:
-            raise PlanError("a map is of the crossing of two attributes; plan 'a * b', or write plot(kind='bars')")
+            raise PlanError("a map is of the crossing of two attributes", "plan 'a * b', or write plot(kind='bars')")
         self.column(of)
         own = self.looking(kind=kind, of=of)
         return super(CellTable, own).plot(alpha, ax, names=names, title=title, labels=labels)

@@ -164,8 +164,8 @@ class RowNumber(Attribute):
         at = points or _POINTS
         if list(at) != sorted(set(at)) or at[0] < 1 or at[-1] > MOST:
             raise PlanError(
-                f"{name} takes increasing whole numbers from 1 to {MOST:,}, got {', '.join(map(str, at))}; write "
-                "number(condition, 1, 2, 5) for none, 1, 2 to 4 and 5 or more rows"
+                f"{name} takes increasing whole numbers from 1 to {MOST:,}, got {', '.join(map(str, at))}",
+                "write number(condition, 1, 2, 5) for none, 1, 2 to 4 and 5 or more rows",
             )
         # of all rows of a unit that counts there is at least one
         first = 0 if condition is not None else 1

@@ -121,7 +121,7 @@ class _Ranks(Method):
 
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str) or not self.formula.strip():
-            raise PlanError(f"{type(self).__name__} takes a formula, got {self.formula!r}; write {self._example}")
+            raise PlanError(f"{type(self).__name__} takes a formula, got {self.formula!r}", f"write {self._example}")
 
     def about(self, schema: Any) -> RankAbout:
         """The maps of both rounds; `PlanError` or `SchemaError` for what cannot be planned from public facts."""
@@ -188,7 +188,7 @@ def _grouped(formula: str, schema: Any, example: str) -> tuple[Measure, Crossing
     """The measure and the groups of "y ~ g", "y ~ a:b" or "y ~ cut(x, 18)"."""
     parts = sides(formula)
     if len(parts) != 2 or not all(parts):
-        raise PlanError(f"{cut(formula)!r} names no outcome and groups; write {example}")
+        raise PlanError(f"{cut(formula)!r} names no outcome and groups", f"write {example}")
     groups = tuple(_attribute(text.strip(), schema, example) for text in parted(parts[1], ":"))
     return Measure.of(parts[0], schema, formula=cut(formula)), Crossing(groups, schema)
 
@@ -204,7 +204,7 @@ def _attribute(text: str, schema: Any, example: str) -> Attribute:
         if isinstance(error, PlanError) or not points:
             raise
         raise PlanError(
-            f"{text!r} takes a column and numbers; write {example.replace('sex', 'cut(age, 40)')}"
+            f"{text!r} takes a column and numbers", f"write {example.replace('sex', 'cut(age, 40)')}"
         ) from None
 
 
@@ -296,8 +296,8 @@ class MannWhitney(_Ranks):
         about = _by_group(self.formula, schema, self._example)
         if len(about.groups) != 2:
             raise PlanError(
-                f"{cut(self.formula)!r} has {len(about.groups)} groups and this test compares two; write "
-                f"cf.tests.Kruskal({cut(self.formula)!r}), or keep two levels with where="
+                f"{cut(self.formula)!r} has {len(about.groups)} groups and this test compares two",
+                f"write cf.tests.Kruskal({cut(self.formula)!r}), or keep two levels with where=",
             )
         return about
 
@@ -445,8 +445,8 @@ class Wilcoxon(_Ranks):
         measure, crossing = Measure.of(self.formula, schema), Crossing((), schema)
         if not measure.term.low < 0 < measure.term.high:
             raise PlanError(
-                f"{measure.name!r} lies between {measure.term.low:g} and {measure.term.high:g}, so that 0 is not within its bounds; "
-                'write a difference, as in cf.tests.Wilcoxon("after - before")'
+                f"{measure.name!r} lies between {measure.term.low:g} and {measure.term.high:g}, so that 0 is not within its bounds",
+                'write a difference, as in cf.tests.Wilcoxon("after - before")',
             )
         bins = Bins.signed(measure, BINS)
         first = SignedRows(crossing, (), measure, bins)

@@ -90,7 +90,8 @@ class Answered(BaseResult):
         """The level with most votes according to this vote; `NoResult` where it did not answer."""
         if self.label is None:
             raise NoResult(
-                "the vote gave no answer; ask again with a larger budget, or without a rule: the one that is taken then always answers"
+                "the vote gave no answer",
+                "ask again with a larger budget, or without a rule: the one that is taken then always answers",
             )
         return self.label
 
@@ -226,7 +227,7 @@ def errors(
     """
     at = np.array([int(gap) for gap in gaps])
     if not isinstance(privacy, PureDP | ApproxDP):
-        raise PlanError(f"chances are known at PureDP and ApproxDP, got {privacy}; write cf.ApproxDP(1.0, 1e-6)")
+        raise PlanError(f"chances are known at PureDP and ApproxDP, got {privacy}", "write cf.ApproxDP(1.0, 1e-6)")
     frames = []
     for name in rules or (RULES if isinstance(privacy, ApproxDP) else RULES[:2]):
         found = vote_rule(name, privacy, privacy.relation or "add-remove").chances(at)
@@ -406,8 +407,8 @@ class Plurality(ColumnVote):
             raise PlanError(f"a vote is between at least two levels, and {self.column!r} has one")
         if self.rule in BETWEEN_TWO and levels != 2:
             raise PlanError(
-                f"the rule {self.rule!r} is between two levels, and {self.column!r} has {levels}; "
-                f"write cf.voting.Plurality({self.column!r})"
+                f"the rule {self.rule!r} is between two levels, and {self.column!r} has {levels}",
+                f"write cf.voting.Plurality({self.column!r})",
             )
         return ballot
 

@@ -103,7 +103,7 @@ def _passes(test: StableRelease, distance: int) -> float:
 def checked_rule(rule: object) -> str:
     """The name of a rule, or `PlanError`."""
     if rule not in RULES:
-        raise PlanError(f"rule must be one of {', '.join(RULES)}, got {rule!r}; leave it out")
+        raise PlanError(f"rule must be one of {', '.join(RULES)}, got {rule!r}", "leave it out")
     return str(rule)
 
 
@@ -125,7 +125,8 @@ def vote_rule(rule: str, privacy: PureDP | ApproxDP, relation: str) -> VoteRule:
             )
     if not isinstance(privacy, ApproxDP) or not delta:
         raise PrivacyError(
-            f"the rule {rule!r} has a test that may fail, so it needs a delta, got {privacy}; write cf.ApproxDP(1.0, 1e-6)"
+            f"the rule {rule!r} has a test that may fail, so it needs a delta, got {privacy}",
+            "write cf.ApproxDP(1.0, 1e-6)",
         )
     if rule == "distance":
         return VoteRule("distance", np.zeros_like, StableRelease(privacy.epsilon, privacy.delta), move + 1.0, move)

@@ -260,8 +260,8 @@ def checked_agreement(agreement: object) -> Agreement:
         return float(agreement[0]), float(agreement[1])
     raise PlanError(
         "agreement must be 'even' or two numbers above 0 of a Beta law of the most frequent label's share, "
-        f"got {agreement!r}; "
-        "write (12, 1.5)"
+        f"got {agreement!r}",
+        "write (12, 1.5)",
     )
 
 
@@ -319,7 +319,8 @@ def budget_of(
     if sigma is not None and sigma < plain and certificate == "gaussian":
         raise PlanError(
             f"the plain Gaussian mechanism needs sigma of at least {plain:.4g} for {queries} queries at ({epsilon:g}, {delta:g}), "
-            f"got {sigma:g}; leave sigma out, or take certificate='distance'"
+            f"got {sigma:g}",
+            "leave sigma out, or take certificate='distance'",
         )
     # nobody votes "failed", which noise can make the winner all the same
     simulated = [
@@ -340,7 +341,8 @@ def budget_of(
     if certificate == "distance" or sigma is not None:
         raise PlanError(
             f"no test passes with probability {_PASS} at ({epsilon:g}, {delta:g}) with {teachers} teachers, {queries} queries and the "
-            "expected agreement; take more teachers, fewer queries, a larger budget, another sigma or certificate='gaussian'"
+            "expected agreement",
+            "take more teachers, fewer queries, a larger budget, another sigma or certificate='gaussian'",
         )
     return gaussian
 

@@ -157,7 +157,7 @@ class PublicRows:
                 f"public rows must be a table (queries, features) with at least one row, got the shape {found.shape}"
             )
         if not np.isfinite(found).all():
-            raise PlanError("public rows must be finite numbers; drop or fill the rows with missing values")
+            raise PlanError("public rows must be finite numbers", "drop or fill the rows with missing values")
         found.flags.writeable = False
         return cls(found, len(found), digest(["public rows", list(found.shape), found.tobytes().hex()]))
 
@@ -331,7 +331,9 @@ class TeacherLabels(Method):
         if self.certificate not in CERTIFICATES:
             raise PlanError(f"certificate must be one of {', '.join(CERTIFICATES)}, got {self.certificate!r}")
         if self.sigma is not None and not (is_finite(self.sigma) and self.sigma > 0):
-            raise PlanError(f"sigma must be a finite number above 0, got {self.sigma!r}; leave it out and it is chosen")
+            raise PlanError(
+                f"sigma must be a finite number above 0, got {self.sigma!r}", "leave it out and it is chosen"
+            )
         if self.confident is not None:
             self._check_confident()
 
@@ -339,8 +341,8 @@ class TeacherLabels(Method):
         pair = tuple(self.confident) if isinstance(self.confident, (list, tuple)) else ()
         if self.certificate != "gaussian" or len(pair) != 2 or not all(is_finite(v) for v in pair) or not pair[1] > 0:
             raise PlanError(
-                f"confident is (threshold, noise_sd) with certificate='gaussian', got {self.confident!r}, {self.certificate!r}; write "
-                "confident=(200.0, 150.0), certificate='gaussian'"
+                f"confident is (threshold, noise_sd) with certificate='gaussian', got {self.confident!r}, {self.certificate!r}",
+                "write confident=(200.0, 150.0), certificate='gaussian'",
             )
         object.__setattr__(self, "confident", (float(pair[0]), float(pair[1])))
 
@@ -357,7 +359,8 @@ class TeacherLabels(Method):
         if not isinstance(column, Categorical) or len(column.levels) < 2:
             raise PlanError(
                 f"the label {self.label!r} must be a categorical column of at least two public levels, which are never learned from "
-                "the records; declare it as cf.Categorical([...])"
+                "the records",
+                "declare it as cf.Categorical([...])",
             )
         features = tuple(one for one in whole.names if one != self.label) if self.features is None else self.features
         chosen_columns(whole, (*features, self.label), "teachers' voting")
@@ -385,8 +388,8 @@ class TeacherLabels(Method):
         classes = len(record.schema[self.label].levels)  # type: ignore[union-attr]
         if n is not None and n < self.least_records:
             raise PlanError(
-                f"{self.teachers} teachers need at least {self.least_records} records, {_FEWEST} each, and the number given is {n}; "
-                "take fewer teachers"
+                f"{self.teachers} teachers need at least {self.least_records} records, {_FEWEST} each, and the number given is {n}",
+                "take fewer teachers",
             )
         made, event, budget, notes = self._budget(schema, privacy, classes)
         teaching = self._teaching(classes)
@@ -469,18 +472,18 @@ class TeacherLabels(Method):
                 return proved, OpaqueRelease("labels", level, _PROOF), budget, (said,)
         elif self.certificate == "distance":
             raise PrivacyError(
-                f"a certificate is proved in epsilon and delta, got {privacy}; write cf.ApproxDP(1.5, 1e-5)"
+                f"a certificate is proved in epsilon and delta, got {privacy}", "write cf.ApproxDP(1.5, 1e-5)"
             )
         allowance = Allowance.of(privacy, self, schema)
         if not isinstance(allowance.level, GDP):
-            raise PrivacyError(f"Gaussian noise has no pure guarantee, got {privacy}; write certificate='laplace'")
+            raise PrivacyError(f"Gaussian noise has no pure guarantee, got {privacy}", "write certificate='laplace'")
         # what the count of a unit's rows leaves, never above its exact share
         mu = allowance.level.mu if allowance.part == 1 else allowance.level.mu * sqrt(allowance.part) * (1 - 1e-12)
         least = self._least_sigma(mu)
         if self.sigma is not None and self.sigma < least:
             raise PlanError(
-                f"sigma must be at least {least:.4g} for {queries} labels at {privacy}, got {self.sigma:g}; leave it out, or take fewer "
-                "public rows"
+                f"sigma must be at least {least:.4g} for {queries} labels at {privacy}, got {self.sigma:g}",
+                "leave it out, or take fewer public rows",
             )
         if allowance.rows_per_unit != 1:
             raise PrivacyError(
@@ -496,7 +499,7 @@ class TeacherLabels(Method):
             each -= 1 / self.confident[1] ** 2
             if each <= 0:
                 raise PlanError(
-                    f"the noise SD of the threshold, {self.confident[1]:g}, needs the whole budget; take a larger one"
+                    f"the noise SD of the threshold, {self.confident[1]:g}, needs the whole budget", "take a larger one"
                 )
         return sqrt(2 / each)
 

@@ -121,7 +121,7 @@ class Combinations:
     def pairs(self) -> Combinations:
         """All differences "one - other" of the combinations, for example of adjusted means; not adjusted for their number."""
         if len(self.names) < 2:
-            raise PlanError("differences need at least two combinations; name more levels or values")
+            raise PlanError("differences need at least two combinations", "name more levels or values")
         first, second = np.triu_indices(len(self.names), 1)
         rows = np.zeros((len(first), len(self.names)))
         rows[np.arange(len(first)), first] = 1.0

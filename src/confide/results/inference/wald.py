@@ -78,8 +78,8 @@ class _Reader:
         known = ", ".join(self.names[:_SHOWN]) + (", ..." if len(self.names) > _SHOWN else "")
         named = self.names[0] if self.names[0][0] not in _OPENERS else f"`{self.names[0]}`"
         return PlanError(
-            f"cannot read the restriction {self.text!r}: {why}; the names are {known}; "
-            f"write it like wald_test({f'{named} = 0'!r})"
+            f"cannot read the restriction {self.text!r}: {why}; the names are {known}",
+            f"write it like wald_test({f'{named} = 0'!r})",
         )
 
     def restriction(self) -> Vector:
@@ -330,7 +330,7 @@ def _independent(rows: Vector, goal: Vector) -> tuple[Vector, Vector]:
     if (
         np.abs(turned[rank:]) > np.sqrt(_SAME) * max(float(np.abs(goal / safe).max(initial=0.0)), np.finfo(float).tiny)
     ).any():
-        raise PlanError("the restrictions contradict each other, as 'age = 0, age = 1' does; leave one of them out")
+        raise PlanError("the restrictions contradict each other, as 'age = 0, age = 1' does", "leave one of them out")
     return size[:rank, None] * right[:rank], turned[:rank]
 
 
@@ -358,22 +358,23 @@ def _matrix(names: Sequence[str], r_matrix: object) -> Vector:
     if isinstance(r_matrix, pd.DataFrame):
         if list(r_matrix.columns) != list(names):
             raise PlanError(
-                f"the columns of r_matrix must be the names, in their order: {', '.join(names)}; "
-                "write r_matrix[list(result.names)]"
+                f"the columns of r_matrix must be the names, in their order: {', '.join(names)}",
+                "write r_matrix[list(result.names)]",
             )
         r_matrix = r_matrix.to_numpy()
     try:
         matrix = np.atleast_2d(np.array(r_matrix, dtype=np.float64))
     except (TypeError, ValueError):
         raise PlanError(
-            f"r_matrix must be numbers (q, p), a text or a list of names, got {type(r_matrix).__name__}; write {call}"
+            f"r_matrix must be numbers (q, p), a text or a list of names, got {type(r_matrix).__name__}",
+            f"write {call}",
         ) from None
     if matrix.ndim != 2 or matrix.shape[1] != p or not len(matrix):
         raise PlanError(
-            f"r_matrix must have one column for each of the {p} names, got the shape {matrix.shape}; write {call}"
+            f"r_matrix must have one column for each of the {p} names, got the shape {matrix.shape}", f"write {call}"
         )
     if not np.isfinite(matrix).all():
-        raise PlanError(f"r_matrix must hold finite numbers, got NaN or infinity; write {call}")
+        raise PlanError("r_matrix must hold finite numbers, got NaN or infinity", f"write {call}")
     return matrix
 
 
@@ -382,11 +383,12 @@ def _value(r_value: ArrayLike, count: int) -> Vector:
         value = np.array(r_value, dtype=np.float64)
     except (TypeError, ValueError):
         raise PlanError(
-            f"r_value must be a number or {count} numbers, one for each row of r_matrix; write r_value=0"
+            f"r_value must be a number or {count} numbers, one for each row of r_matrix", "write r_value=0"
         ) from None
     if value.shape not in ((), (count,)) or not np.isfinite(value).all():
         raise PlanError(
             f"r_value must be a finite number or {count} of them, one for each row of r_matrix, "
-            f"got the shape {value.shape}; write r_value=0"
+            f"got the shape {value.shape}",
+            "write r_value=0",
         )
     return np.broadcast_to(value, (count,)).copy()

@@ -27,8 +27,6 @@ from confide.schema.formulas.terms import Indicator, Value
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from confide.results.pages.table import Laid
-
 
 #: What a column holds. "name": names of the rows, the index of the frame; "text": labels; "number": public numbers, such as points;
 #: "estimate"; "std_err"; "interval": an end of one, infinite where it is open; "statistic"; "p"; "share": a part, printed in per cent.
@@ -174,7 +172,7 @@ class Shown:
         """The columns that are printed, where a family prints others than its frame has."""
         return self.columns(alpha)
 
-    def crossed(self, alpha: float) -> Sequence[Laid] | None:
+    def crossed(self, alpha: float) -> Sequence[Any] | None:
         """The printed columns of a table of two factors, crossed; None for one row for each number."""
         return None
 
@@ -292,8 +290,8 @@ def check_names(result: type[Shown], names: Iterable[str]) -> None:
     for name in names:
         if name in result.own_columns:
             raise PlanError(
-                f"the column {name!r} has the name of a column of the table; call it {f'{name}_'!r}, say, in the data and "
-                f"the schema. Taken are: {', '.join(result.own_columns)}"
+                f"the column {name!r} has the name of a column of the table",
+                f"call it {f'{name}_'!r}, say, in the data and the schema. Taken are: {', '.join(result.own_columns)}",
             )
 
 
@@ -328,12 +326,13 @@ def check_alpha(alpha: float) -> float:
 def _check_status(result: Shown) -> None:
     if result.status not in STATUSES:
         raise PlanError(
-            f"status must be one of {', '.join(STATUSES)}, got {result.status!r}; write status='valid' for valid estimates"
+            f"status must be one of {', '.join(STATUSES)}, got {result.status!r}",
+            "write status='valid' for valid estimates",
         )
     if bool(result.reason) == (result.status == "valid"):
         raise PlanError(
-            f"status {result.status!r} came with the reason {result.reason!r}; write reason='' at status 'valid', "
-            "and a reason at every other status"
+            f"status {result.status!r} came with the reason {result.reason!r}",
+            "write reason='' at status 'valid', and a reason at every other status",
         )
 
 
@@ -342,8 +341,8 @@ def _check_guarantees(result: Shown) -> None:
         statement = getattr(result, name)
         if not statement.complete:
             raise PlanError(
-                f"{name} must have its relation, got {statement}; take it from the plan or the release, "
-                "where it has one, or call .resolve('add-remove') on it"
+                f"{name} must have its relation, got {statement}",
+                "take it from the plan or the release, where it has one, or call .resolve('add-remove') on it",
             )
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confide._helpers import clean
-from confide.errors import PlanError
+from confide.errors import FileError, PlanError
 from confide.results.pages.table import Document, View, view
 
 if TYPE_CHECKING:
@@ -144,8 +144,8 @@ def word(made: Document | Sequence[Document], path: Path) -> None:
     try:
         page.save(str(path))
     except OSError as error:
-        raise PlanError(
-            f"the table cannot be written to {str(path)!r}: {error.strerror}; give a file in a folder that exists"
+        raise FileError(
+            f"the table cannot be written to {str(path)!r}: {error.strerror}", "give a file in a folder that exists"
         ) from None
 
 
@@ -179,7 +179,7 @@ def save(
     verb = getattr(result, name, None)
     if verb is None:
         raise PlanError(
-            f"results of this method are written as a page alone, got {path.name!r}; write {path.stem}.html"
+            f"results of this method are written as a page alone, got {path.name!r}", f"write {path.stem}.html"
         )
     try:
         if name in ("to_markdown", "to_latex"):
@@ -199,8 +199,8 @@ def save(
         else:
             verb(path, **level(verb))
     except OSError as error:
-        raise PlanError(
-            f"the report cannot be written to {str(path)!r}: {error.strerror}; give a file in a directory that exists"
+        raise FileError(
+            f"the report cannot be written to {str(path)!r}: {error.strerror}", "give a file in a directory that exists"
         ) from None
 
 

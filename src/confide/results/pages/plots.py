@@ -437,8 +437,8 @@ def _asked(known: Sequence[str], names: str | Sequence[str]) -> list[int]:
     unknown = [name for name in wanted if name not in known]
     if unknown or not wanted:
         raise PlanError(
-            f"names must be among {', '.join(known)}, got {', '.join(map(repr, unknown)) or 'none'}; "
-            f"write plot(names=[{known[0]!r}])"
+            f"names must be among {', '.join(known)}, got {', '.join(map(repr, unknown)) or 'none'}",
+            f"write plot(names=[{known[0]!r}])",
         )
     return [known.index(name) for name in wanted]
 

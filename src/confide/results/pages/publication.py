@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from confide._helpers import clean, later
 from confide.core import Release, Result
-from confide.errors import NoResult, PlanError
+from confide.errors import FileError, NoResult, PlanError
 from confide.guarantees import Guarantee
 from confide.results.base import BaseResult
 from confide.results.pages import export, table
@@ -262,7 +262,7 @@ class Report:
     def plot(self) -> Any:
         """A publication has no single plot: `PlanError` names the call."""
         raise PlanError(
-            f'a publication has one picture for each analysis; write report["{next(iter(self.statuses))}"].plot()'
+            "a publication has one picture for each analysis", f'write report["{next(iter(self.statuses))}"].plot()'
         )
 
     def report(self, path: str | Path) -> Path:
@@ -270,8 +270,9 @@ class Report:
         try:
             Path(path).write_text(self._page(), encoding="utf-8")
         except OSError as error:
-            raise PlanError(
-                f"the report cannot be written to {str(path)!r}: {error.strerror}; give a file in a directory that exists"
+            raise FileError(
+                f"the report cannot be written to {str(path)!r}: {error.strerror}",
+                "give a file in a directory that exists",
             ) from None
         return Path(path)
 

@@ -137,10 +137,12 @@ def check_where(where: object) -> None:
     if where is None:
         return
     if not isinstance(where, str) or not where.strip():
-        raise PlanError(f"where must be a condition on columns as text, got {where!r}; {_EXAMPLE}")
+        raise PlanError(f"where must be a condition on columns as text, got {where!r}", f"{_EXAMPLE}")
     # a name in backticks may hold any character, as it may in the schema
     if len(where) > _LONGEST or not re.sub("`[^`]*`", "", where).isprintable():
-        raise PlanError(f"where must be printable text of at most {_LONGEST} characters, got {len(where)}; {_EXAMPLE}")
+        raise PlanError(
+            f"where must be printable text of at most {_LONGEST} characters, got {len(where)}", f"{_EXAMPLE}"
+        )
 
 
 def parse_predicate(text: str, schema: Schema) -> Predicate:
@@ -284,7 +286,8 @@ class _Reader:
     def _refused(self, reason: str) -> PlanError:
         return PlanError(
             f"where={self.text!r}: {reason}. Allowed are comparisons of one column with constants (==, !=, <, <=, >, >=, in), joined by "
-            f"&, | and ~, with brackets; {_EXAMPLE}"
+            "&, | and ~, with brackets",
+            f"{_EXAMPLE}",
         )
 
 

@@ -45,8 +45,8 @@ def public_columns(frame: Any, names: Sequence[str], schema: Schema) -> dict[str
     for name in names:
         if name not in held:
             raise PlanError(
-                f"the frame has no column {name!r}{near_match(name, held)}; it has: {', '.join(held) or 'none'}; "
-                f"add {name!r}, the prediction needs {', '.join(names)}"
+                f"the frame has no column {name!r}{near_match(name, held)}; it has: {', '.join(held) or 'none'}",
+                f"add {name!r}, the prediction needs {', '.join(names)}",
             )
         cells[name] = frame[name]
     lengths = {len(column) for column in cells.values() if not _is_single(column)}
@@ -78,8 +78,8 @@ def _held(frame: Any) -> tuple[str, ...]:
     if hasattr(frame, "columns") and hasattr(frame, "shape"):
         return tuple(map(str, frame.columns))
     raise PlanError(
-        f"a frame must be a DataFrame or a mapping of names to arrays, got {type(frame).__name__}; "
-        'write predict({"age": [30, 40], "region": ["N", "S"]})'
+        f"a frame must be a DataFrame or a mapping of names to arrays, got {type(frame).__name__}",
+        'write predict({"age": [30, 40], "region": ["N", "S"]})',
     )
 
 
@@ -174,7 +174,7 @@ class ModelMatrix:
         """
         if not isinstance(schema, Schema):
             raise PlanError(
-                f"schema must be a confide.Schema, got {type(schema).__name__}; write ModelMatrix.of(formula, schema)"
+                f"schema must be a confide.Schema, got {type(schema).__name__}", "write ModelMatrix.of(formula, schema)"
             )
         parsed = parse_formula(formula, schema)
         given = _given_bounds(term_bounds, parsed, schema)
@@ -194,14 +194,15 @@ class ModelMatrix:
     def _check_names(self) -> None:
         if "Intercept" in (term.name for term in self.terms):
             raise PlanError(
-                f"a column of {cut(self.formula)!r} is called 'Intercept', as the line's own coefficient is; rename it in the data and the "
-                "schema"
+                f"a column of {cut(self.formula)!r} is called 'Intercept', as the line's own coefficient is",
+                "rename it in the data and the schema",
             )
         seen: set[str] = set()
         for name in self.names:
             if name in seen:
                 raise PlanError(
-                    f"two columns of {cut(self.formula)!r} are called {name!r}; rename one of the columns in the schema"
+                    f"two columns of {cut(self.formula)!r} are called {name!r}",
+                    "rename one of the columns in the schema",
                 )
             seen.add(name)
         unused = [name for name, _ in self.term_bounds if name not in self._bounded_names()]
@@ -372,11 +373,11 @@ class ModelMatrix:
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, PlanError):
                 raise
-            raise PlanError("this is not the dictionary of a design; write it with design.to_dict()") from None
+            raise PlanError("this is not the dictionary of a design", "write it with design.to_dict()") from None
         if _plain_data(design.to_dict()) != _plain_data(data):
             raise PlanError(
-                f"the design of {cut(design.formula)!r} is not the one that the schema gives, whose digest is {schema.digest[:12]}...; "
-                "use the schema that the design was made with, or write it again with ModelMatrix.of(formula, schema)"
+                f"the design of {cut(design.formula)!r} is not the one that the schema gives, whose digest is {schema.digest[:12]}...",
+                "use the schema that the design was made with, or write it again with ModelMatrix.of(formula, schema)",
             )
         return design
 
@@ -447,8 +448,8 @@ def checked_bounds(term_bounds: Any) -> dict[str, Bounds]:
         return {}
     if not isinstance(term_bounds, Mapping):
         raise PlanError(
-            f"term_bounds must be a mapping of names to pairs, got {type(term_bounds).__name__}; "
-            'write term_bounds={"log(income)": (0, 14)}'
+            f"term_bounds must be a mapping of names to pairs, got {type(term_bounds).__name__}",
+            'write term_bounds={"log(income)": (0, 14)}',
         )
     return {str(name): _checked_pair(str(name), pair) for name, pair in term_bounds.items()}
 
@@ -478,7 +479,7 @@ def _checked_pair(name: str, pair: Any) -> Bounds:
     fits = isinstance(pair, (tuple, list)) and len(pair) == 2 and all(map(is_number, pair))
     if not fits or not float(pair[0]) < float(pair[1]):
         raise PlanError(
-            f"term_bounds[{name!r}] must be a pair of finite numbers with the smaller first, got {pair!r}; "
-            f"write term_bounds={{{name!r}: (0, 14)}}"
+            f"term_bounds[{name!r}] must be a pair of finite numbers with the smaller first, got {pair!r}",
+            f"write term_bounds={{{name!r}: (0, 14)}}",
         )
     return float(pair[0]) + 0.0, float(pair[1]) + 0.0

@@ -212,8 +212,8 @@ def parse_expression(text: str, schema: Schema, formula: str, names: Mapping[str
         if meant := summary_words(formula):
             raise PlanError(f"the formula {formula!r} is refused: {meant}") from None
         raise PlanError(
-            f"{restored(plain, names).strip()!r} in the formula {formula!r} cannot be read as arithmetic; "
-            "write for example log(income), I(age ** 2) or `odd name`"
+            f"{restored(plain, names).strip()!r} in the formula {formula!r} cannot be read as arithmetic",
+            "write for example log(income), I(age ** 2) or `odd name`",
         ) from None
     shown = names.get(shown, shown) if isinstance(tree, ast.Name) else restored(shown, names)
     return Expression(shown, tuple(reader.columns), node)
@@ -223,7 +223,8 @@ def unknown_column(name: str, schema: Schema, formula: str) -> PlanError:
     """The error for a name in a formula that the schema does not have."""
     return PlanError(
         f"the formula {formula!r} names {name!r}, which is not a column of the schema{near_match(name, schema.names)}; "
-        f"the columns are: {', '.join(schema.names)}; write one of these, or add the column to the schema"
+        f"the columns are: {', '.join(schema.names)}",
+        "write one of these, or add the column to the schema",
     )
 
 
@@ -275,7 +276,8 @@ class _Reader:
         if self._depth and self.schema[name].kind == "categorical":
             raise PlanError(
                 f"the formula {self.formula!r} uses the categorical column {name!r} in arithmetic, but labels are not "
-                f"numbers; write it as a separate term, {quoted(name)}, or in an interaction, x:{quoted(name)}"
+                "numbers",
+                f"write it as a separate term, {quoted(name)}, or in an interaction, x:{quoted(name)}",
             )
         self.columns[name] = None
         return _Node("column", name)

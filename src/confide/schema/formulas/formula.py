@@ -62,7 +62,7 @@ def parse_formula(text: str, schema: Schema) -> Formula:
     ['a', 'b', 'I(a ** 2)', 'a:b']
     """
     if not isinstance(text, str):
-        raise PlanError(f'a formula is text, got {type(text).__name__}; write "y ~ a + b"')
+        raise PlanError(f"a formula is text, got {type(text).__name__}", 'write "y ~ a + b"')
     return _read(text, schema)
 
 
@@ -93,14 +93,14 @@ def _sides(text: str, shown: str) -> tuple[str, str]:
     parts = sides(text)
     if len(parts) != 2:
         raise PlanError(
-            f"a formula has exactly one ~ between the response and the terms, {shown!r} has {len(parts) - 1}; "
-            'write "y ~ a + b", or "y ~ 1" for an intercept alone'
+            f"a formula has exactly one ~ between the response and the terms, {shown!r} has {len(parts) - 1}",
+            'write "y ~ a + b", or "y ~ 1" for an intercept alone',
         )
     left, right = parts
     if not left:
-        raise PlanError(f'the formula {shown!r} has no response on the left of ~; write "y ~ a + b"')
+        raise PlanError(f"the formula {shown!r} has no response on the left of ~", 'write "y ~ a + b"')
     if not right:
-        raise PlanError(f'the formula {shown!r} has no terms on the right of ~; write "y ~ a + b", or "y ~ 1"')
+        raise PlanError(f"the formula {shown!r} has no terms on the right of ~", 'write "y ~ a + b", or "y ~ 1"')
     return left, right
 
 
@@ -116,7 +116,7 @@ def parsed(right: str, names: Mapping[str, str], text: str) -> ASTNode[Any] | To
             '"y ~ a + log(b) + a:c"; names with spaces and Python words such as class go in backticks'
         ) from None
     if tree is None:
-        raise PlanError(f'the formula {text!r} has no terms on the right of ~; write "y ~ a + b", or "y ~ 1"')
+        raise PlanError(f"the formula {text!r} has no terms on the right of ~", 'write "y ~ a + b", or "y ~ 1"')
     return tree
 
 
@@ -127,7 +127,7 @@ def _response(left: str, schema: Schema, text: str) -> Expression:
     response = parse_expression(left, schema, text)
     if not response.columns:
         raise PlanError(
-            f'the response {left.strip()!r} of {text!r} is a constant; name a numeric column, as in "y ~ a"'
+            f"the response {left.strip()!r} of {text!r} is a constant", 'name a numeric column, as in "y ~ a"'
         )
     if response.column is not None and schema[response.column].kind == "categorical":
         raise PlanError(
@@ -157,8 +157,8 @@ def _check_response(response: Expression, terms: list[Factors], schema: Schema, 
         used = len(response.columns) == 1 and any(response.columns[0] in factor.columns for factor in term)
         if same or used:
             raise PlanError(
-                f"the response {response.name!r} is also among the features of {text!r}, in {_term_name(term)!r}; "
-                f"take it out there; the other columns are: {others}"
+                f"the response {response.name!r} is also among the features of {text!r}, in {_term_name(term)!r}",
+                f"take it out there; the other columns are: {others}",
             )
 
 
@@ -179,7 +179,9 @@ class _Algebra:
     def sorted_terms(self) -> list[Factors]:
         """The terms in R's order: by the number of factors, then as written."""
         if not self._terms:
-            raise PlanError(f'the formula {self.text!r} has neither a term nor an intercept; write "y ~ a", or "y ~ 1"')
+            raise PlanError(
+                f"the formula {self.text!r} has neither a term nor an intercept", 'write "y ~ a", or "y ~ 1"'
+            )
         return sorted(self._terms.values(), key=len)
 
     def add(self, tree: ASTNode[Any] | Token) -> None:
@@ -216,14 +218,14 @@ class _Algebra:
         for term in terms:
             self._terms.setdefault(frozenset(term), term)
         if len(self._terms) > _MOST_TERMS:
-            raise PlanError(f"the formula {self.text!r} has more than {_MOST_TERMS} terms; write fewer interactions")
+            raise PlanError(f"the formula {self.text!r} has more than {_MOST_TERMS} terms", "write fewer interactions")
 
     def _remove(self, part: Any) -> None:
         for term in self._expand(part):
             if term and frozenset(term) not in self._terms:
                 raise PlanError(
-                    f"the formula {self.text!r} takes away {_term_name(term)!r}, which is not in it at that point; "
-                    "take away only terms that are written before"
+                    f"the formula {self.text!r} takes away {_term_name(term)!r}, which is not in it at that point",
+                    "take away only terms that are written before",
                 )
             self._terms.pop(frozenset(term), None)
             if len(term) == 1:
@@ -254,7 +256,7 @@ class _Algebra:
 
     def _cross(self, left: list[Factors], right: list[Factors]) -> list[Factors]:
         if len(left) * len(right) > _MOST_TERMS:
-            raise PlanError(f"the formula {self.text!r} has more than {_MOST_TERMS} terms; write fewer interactions")
+            raise PlanError(f"the formula {self.text!r} has more than {_MOST_TERMS} terms", "write fewer interactions")
         return _union([tuple(dict.fromkeys((*one, *other))) for one in left for other in right], [])
 
     def _refuse_self_product(self, arguments: list[Any], left: list[Factors], right: list[Factors]) -> None:
@@ -262,16 +264,16 @@ class _Algebra:
         if leaves and left == right:
             name = _term_name(left[0])
             raise PlanError(
-                f"the formula {self.text!r} crosses {name!r} with itself, which is {name!r} again; write it once, "
-                f"or I({name} ** 2) for the square of a numeric column"
+                f"the formula {self.text!r} crosses {name!r} with itself, which is {name!r} again",
+                f"write it once, or I({name} ** 2) for the square of a numeric column",
             )
 
     def _power(self, base: ASTNode[Any] | Token, exponent: ASTNode[Any] | Token) -> list[Factors]:
         whole = isinstance(exponent, Token) and re.fullmatch("[1-9][0-9]?", exponent.token)
         if not whole:
             raise PlanError(
-                f"the formula {self.text!r} has a power that is not a whole number from 1 to 99; write the power of a number "
-                "inside of I(), as in I(age ** 0.5)"
+                f"the formula {self.text!r} has a power that is not a whole number from 1 to 99",
+                "write the power of a number inside of I(), as in I(age ** 0.5)",
             )
         assert isinstance(exponent, Token)
         times = int(exponent.token)
@@ -290,12 +292,14 @@ class _Algebra:
         """A bare power of one numeric factor."""
         if len(term) != 1:
             product = " * ".join(factor.name for factor in term)
-            raise PlanError(f"the formula {self.text!r} has a power of an interaction; write I(({product}) ** {times})")
+            raise PlanError(
+                f"the formula {self.text!r} has a power of an interaction", f"write I(({product}) ** {times})"
+            )
         factor = term[0]
         if factor.column is not None and self.schema[factor.column].kind == "categorical":
             raise PlanError(
-                f"the formula {self.text!r} has a power of the categorical column {factor.name!r}, but labels are not numbers; "
-                f"write {factor.name!r} without a power"
+                f"the formula {self.text!r} has a power of the categorical column {factor.name!r}, but labels are not numbers",
+                f"write {factor.name!r} without a power",
             )
         inner = quoted(factor.column) if factor.column is not None else factor.name
         inner = inner.removeprefix("I") if inner.startswith("I(") else inner
@@ -338,7 +342,8 @@ class _Algebra:
         if self.schema[name].kind != "categorical":
             raise PlanError(
                 f"the formula {self.text!r} has C({quoted(name)}), but the schema declares no levels for {name!r}, and levels "
-                f'learned from the records would not be private; write {name!r}: Categorical(["1", "2", "3"]) in the schema'
+                "learned from the records would not be private",
+                f'write {name!r}: Categorical(["1", "2", "3"]) in the schema',
             )
         return self._read(quoted(name))
 
@@ -358,7 +363,7 @@ class _Algebra:
             "|": "write one formula for each part",
             ".": f"write the columns by name: {', '.join(self.schema.names)}",
         }.get(symbol, "write terms with + - : * and whole powers")
-        return PlanError(f"the operator {symbol!r} in the formula {self.text!r} is not used here; {advice}")
+        return PlanError(f"the operator {symbol!r} in the formula {self.text!r} is not used here", f"{advice}")
 
 
 def _symbol(tree: ASTNode[Any]) -> str:

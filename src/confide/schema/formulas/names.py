@@ -165,8 +165,8 @@ def check_distinct(names: Collection[str]) -> None:
         other = seen.setdefault(_form(name), name)
         if other != name:
             raise SchemaError(
-                f"two columns have one name under Unicode's NFKC: {other!r} ({_points(other)}) and {name!r} ({_points(name)}); rename one "
-                "of them in the data and the schema"
+                f"two columns have one name under Unicode's NFKC: {other!r} ({_points(other)}) and {name!r} ({_points(name)})",
+                "rename one of them in the data and the schema",
             )
 
 

@@ -239,8 +239,8 @@ def _derived_bounds(parts: tuple[Indicator | Value, ...], schema: Schema, formul
     # rounding outward opens a point to a few units in the last place
     if total.high - total.low <= 4 * math.ulp(max(abs(total.low), abs(total.high))):
         raise PlanError(
-            f"the term {name!r} of {formula!r} is constant: it is {total.low:g} for all values within the bounds; take it out, "
-            "the intercept stands for constants"
+            f"the term {name!r} of {formula!r} is constant: it is {total.low:g} for all values within the bounds",
+            "take it out, the intercept stands for constants",
         )
     return total.low, total.high
 
@@ -284,9 +284,9 @@ def _unbounded(
         low = 0.0 if high is not None and high > 0 else (high or 0.0) - 10.0
     high = low + 10.0 if high is None else high
     return PlanError(
-        f"the term {name!r} of {formula!r} has no finite bounds ({found.low:g} to {found.high:g}) with {_where(parts, schema)}; "
+        f"the term {name!r} of {formula!r} has no finite bounds ({found.low:g} to {found.high:g}) with {_where(parts, schema)}",
         f"give public ones, for instance term_bounds={{{name!r}: ({low:g}, {high:g})}}, or change the term. "
-        "Values outside will be clipped, values that are not finite as missing"
+        "Values outside will be clipped, values that are not finite as missing",
     )
 
 

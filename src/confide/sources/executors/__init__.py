@@ -37,6 +37,7 @@ def executor_of(given: Any) -> Executor | None:
         found: Executor = given
         return found
     raise SourceError(
-        f'executor is a {type(given).__name__} that names no engine; write executor="dask://host:8786" or executor="spark://host:7077", '
-        "give a distributed.Client or a SparkSession, or leave it out for the threads of this process"
+        f"executor is a {type(given).__name__} that names no engine",
+        'write executor="dask://host:8786" or executor="spark://host:7077", '
+        "give a distributed.Client or a SparkSession, or leave it out for the threads of this process",
     )

@@ -39,7 +39,7 @@ class Dask:
         try:
             from distributed import Client
         except ImportError:
-            raise SourceError("Dask is not installed; run: pip install 'confide[dask]'") from None
+            raise SourceError("Dask is not installed", "run: pip install 'confide[dask]'") from None
         place = address.removeprefix("dask://")
         try:
             if place:
@@ -50,7 +50,8 @@ class Dask:
         except BaseException:  # its words have the address, and what stands in it
             pass
         raise SourceError(
-            'no Dask scheduler answers at that address; write executor="dask://host:8786" (in Python also a distributed.Client)'
+            "no Dask scheduler answers at that address",
+            'write executor="dask://host:8786" (in Python also a distributed.Client)',
         )
 
     def takes(self, part: Part) -> bool:

@@ -169,7 +169,7 @@ class RemoteSource(WrappedSource):
         number, digest, sums = self._merged(records, Work(self.schema, rows, tuple(statistics), self._seed))
         if self._number not in (None, number) or self._digests.setdefault(rows, digest) != digest:
             raise SourceError(
-                "the records changed between two passes of this release; read them from where they stay as they are"
+                "the records changed between two passes of this release", "read them from where they stay as they are"
             )
         self._number = number
         return sums
@@ -238,7 +238,7 @@ def merged(
             if seen[one["part"]] == own:
                 continue
             raise SourceError(
-                "two runs of one task gave different sums; read the records from where they stay as they are"
+                "two runs of one task gave different sums", "read the records from where they stay as they are"
             )
         seen[one["part"]] = own
         machines.add(one["machine"])
@@ -253,6 +253,6 @@ def merged(
         raise SourceError("what some tasks of this pass gave is missing; nothing is released without it")
     if len(machines) > 1:
         raise SourceError(
-            "the workers are of different kinds or have different versions of numpy or confide; use equal ones"
+            "the workers are of different kinds or have different versions of numpy or confide", "use equal ones"
         )
     return records, digest, tuple(exact.value(state) for exact, state in zip(statistics, states, strict=True))

@@ -166,7 +166,7 @@ class Spark:
         try:
             from pyspark.sql import SparkSession
         except ImportError:
-            raise SourceError("PySpark is not installed; run: pip install 'confide[spark]'") from None
+            raise SourceError("PySpark is not installed", "run: pip install 'confide[spark]'") from None
         place = address.removeprefix("spark://")
         try:
             if place.startswith("local"):
@@ -182,7 +182,7 @@ class Spark:
         except BaseException:  # its words have the address, and what stands in it
             pass
         raise SourceError(
-            'no Spark answers at that address; write executor="spark://host:7077" (in Python also a SparkSession)'
+            "no Spark answers at that address", 'write executor="spark://host:7077" (in Python also a SparkSession)'
         )
 
     def takes(self, part: Part) -> bool:

@@ -116,8 +116,8 @@ def check_states(statistics: Any, where: str) -> None:
     for statistic in statistics:
         if not _is_whole(statistic):
             raise SourceError(
-                f"this method looks at the records themselves, not at sums, and {where} sends sums alone; read the records here: "
-                "cf.read(data, schema) without executor="
+                f"this method looks at the records themselves, not at sums, and {where} sends sums alone",
+                "read the records here: cf.read(data, schema) without executor=",
             )
 
 

@@ -191,7 +191,7 @@ def sql(address: Any, query: str) -> Query:
     confide.sql(PostgreSQL)
     """
     if not isinstance(query, str) or not query.strip() or "\0" in query:
-        raise SourceError(f"the query is one SELECT as text; write {_CALL}")
+        raise SourceError("the query is one SELECT as text", f"write {_CALL}")
     text = query.strip().rstrip(";").strip()
     if isinstance(address, str):
         made = _by_address(address, text)
@@ -206,7 +206,7 @@ def sql(address: Any, query: str) -> Query:
     del address, text, query  # an error report may show the values of variables
     if isinstance(made, Query):
         return made
-    raise SourceError(f"{made}; write {_CALL}")
+    raise SourceError(f"{made}", f"write {_CALL}")
 
 
 def _by_address(address: str, text: str) -> Query | str:
@@ -350,7 +350,7 @@ class SqlPart(Part):
                 connection.close()
         # outside the handler: an error raised within would carry the driver's along, with the address in it
         raise SourceError(
-            f"no connection to {self._query.database} could be opened{code}; check address, user and password"
+            f"no connection to {self._query.database} could be opened{code}", "check address, user and password"
         )
 
     def _check_same(self) -> None:
@@ -358,7 +358,7 @@ class SqlPart(Part):
         found = self._looked_at()
         if self._schema is not None and not found.equals(self._schema):
             raise SourceError(
-                f"{self.place} has other columns than when it was opened; open it again with confide.read(...)"
+                f"{self.place} has other columns than when it was opened", "open it again with confide.read(...)"
             )
         self._schema = found
 
@@ -374,8 +374,9 @@ class SqlPart(Part):
         except BaseException as error:
             code = _code(error)
         raise SourceError(
-            f"{self._query.database} could not take the query as one SELECT{code}; try it there first: one SELECT or WITH ... SELECT, "
-            "without a parameter, with a semicolon at its end or none"
+            f"{self._query.database} could not take the query as one SELECT{code}",
+            "try it there first: one SELECT or WITH ... SELECT, "
+            "without a parameter, with a semicolon at its end or none",
         )
 
     def _is_one(self) -> bool:
@@ -558,7 +559,7 @@ class Database:
         with suppress(Exception):
             return [tuple(map(str, row)) for row in self._listed()]  # type: ignore[misc]
         raise SourceError(
-            f"the tables of {clean(self.name)} cannot be listed; check that it is a database that you may read"
+            f"the tables of {clean(self.name)} cannot be listed", "check that it is a database that you may read"
         )
 
     def _listed(self) -> list[Any]:
@@ -596,7 +597,7 @@ def table_at(place: str | os.PathLike[str]) -> Query | None:
     if inside == path:
         some = next(iter(own.tables()), "answers")
         raise SourceError(
-            f"{text!r} is a {own.kind} database; name one of its tables, as in {clean(f'{text}/{some}')!r}"
+            f"{text!r} is a {own.kind} database", f"name one of its tables, as in {clean(f'{text}/{some}')!r}"
         )
     return own.query(path.relative_to(inside).as_posix())
 

@@ -69,7 +69,7 @@ class RemoteMark:
             f"the state of {self.place} could not be read", partial(self.filesystem.get_file_info, self.path)
         )
         if not found.is_file or (found.size, found.mtime_ns) != (self.size, self.changed):
-            raise SourceError(f"{self.place} changed since it was opened; open it again with confide.read(...)")
+            raise SourceError(f"{self.place} changed since it was opened", "open it again with confide.read(...)")
 
 
 def _own_path(filesystem: Any, path: str) -> str | None:

@@ -96,8 +96,8 @@ def _unpacked(part: ParquetPart) -> ParquetPart:
     lacking = sorted(codec for codec in named if not _is_here(codec))
     if lacking:
         raise SourceError(
-            f"{part.place} is packed by {', '.join(lacking)}, which this pyarrow cannot unpack; write the file again with "
-            'compression="zstd"'
+            f"{part.place} is packed by {', '.join(lacking)}, which this pyarrow cannot unpack",
+            'write the file again with compression="zstd"',
         )
     return part
 

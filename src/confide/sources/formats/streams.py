@@ -272,7 +272,7 @@ def _check_same(part: _Query | Factory, now: Part) -> None:
     """Raises `SourceError` where the repeated query has other columns."""
     if now.names != part.names or any(now.kind(name) != kind for name, kind in part.kinds.items()):
         raise SourceError(
-            f"{part.place} has other columns than when it was opened; open it again with confide.read(...)"
+            f"{part.place} has other columns than when it was opened", "open it again with confide.read(...)"
         )
 
 

@@ -93,14 +93,14 @@ def _blocks(takes: list[Callable[[int, int], Cells]], start: int, stop: int, row
 def from_numpy(data: NDArray[Any], names: tuple[str, ...]) -> Table:
     """A two-dimensional array with the schema's columns in the schema's order; one dimension for one column."""
     if isinstance(data, np.ma.MaskedArray):
-        raise SourceError("a masked array hides which cells are missing; pass data.astype(float).filled(np.nan)")
+        raise SourceError("a masked array hides which cells are missing", "pass data.astype(float).filled(np.nan)")
     data = np.asarray(data)
     if data.ndim == 1 and len(names) == 1:
         data = data[:, None]
     if data.ndim != 2 or data.shape[1] != len(names):
         raise SourceError(
-            f"the NumPy array does not have one column for each of the schema's ({', '.join(names)}); "
-            "pass an array of shape (records, columns) in the schema's order, or a mapping {name: array}"
+            f"the NumPy array does not have one column for each of the schema's ({', '.join(names)})",
+            "pass an array of shape (records, columns) in the schema's order, or a mapping {name: array}",
         )
     columns = {name: _from_array(data[:, j]) for j, name in enumerate(names)}
     return Table("NumPy array", names, columns, data.shape[0])
@@ -156,7 +156,7 @@ def column_of(values: Any, name: str) -> Column:
     module = type(values).__module__.partition(".")[0]
     if isinstance(values, np.ma.MaskedArray):
         raise SourceError(
-            f"column {name!r}: a masked array hides which cells are missing; pass values.astype(float).filled(np.nan)"
+            f"column {name!r}: a masked array hides which cells are missing", "pass values.astype(float).filled(np.nan)"
         )
     if isinstance(values, (list, tuple)):
         return _from_array(np.fromiter(values, dtype=object, count=len(values)))

@@ -249,7 +249,7 @@ def checked_delimiter(delimiter: str) -> str:
     """What may separate fields. Raises `SchemaError`."""
     if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
         raise SchemaError(
-            f'delimiter={delimiter!r} cannot separate fields; give one ASCII character, such as "," ";" or "\\t"'
+            f"delimiter={delimiter!r} cannot separate fields", 'give one ASCII character, such as "," ";" or "\\t"'
         )
     return delimiter
 

@@ -132,7 +132,7 @@ class Room:
                 raise PlanError(f"{name} must be a whole number of at least 1, got {value!r}")
         if not hasattr(os, "fork"):
             raise PlanError(
-                "blocks are worked on in forked processes, which this system does not have; run it on Linux or macOS"
+                "blocks are worked on in forked processes, which this system does not have", "run it on Linux or macOS"
             )
 
     def waves(self, blocks: int) -> int:

@@ -333,8 +333,8 @@ def code_from(
     found = [cls for cls in known if code_name(cls) == name]
     if len(found) > 1:
         raise PlanError(
-            f"the plan's {what} {name!r} is defined more than once here, and which one is meant cannot be told; start again, or hand it "
-            f"over again: {again}"
+            f"the plan's {what} {name!r} is defined more than once here, and which one is meant cannot be told",
+            f"start again, or hand it over again: {again}",
         )
     if not found:
         raise PlanError(

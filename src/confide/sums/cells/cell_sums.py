@@ -96,20 +96,20 @@ class Attribute:
         if isinstance(column, Categorical):
             raise PlanError(f"{name!r} is categorical; cut takes a numeric column, write {name} alone")
         if not at or list(at) != sorted(set(at)):
-            raise PlanError(f"cut({name}, ...) takes increasing points, got {at}; write cut({name}, 18, 65)")
+            raise PlanError(f"cut({name}, ...) takes increasing points, got {at}", f"write cut({name}, 18, 65)")
         if at[0] < column.low or at[-1] > column.high:
             beyond = at[0] if at[0] < column.low else at[-1]
             near = column.low if at[0] < column.low else column.high
             raise SchemaError(
-                f"cut({name}, ...) has the point {beyond:g} outside the bounds of {name!r}, {column.low:g} to {column.high:g}; write "
-                f"{near:g} or widen the bounds in the schema"
+                f"cut({name}, ...) has the point {beyond:g} outside the bounds of {name!r}, {column.low:g} to {column.high:g}",
+                f"write {near:g} or widen the bounds in the schema",
             )
         inner = [point for point in at if column.low < point < column.high]
         codes = [0, *(int(column.code([point])[0]) for point in inner)]
         if len(codes) < 2 or len(set(codes)) < len(codes):
             raise PlanError(
-                f"cut({name}, {', '.join(f'{point:g}' for point in at)}) makes fewer levels than it names on the grid of {name!r}; give "
-                "points inside of the bounds, further apart than a step of the grid"
+                f"cut({name}, {', '.join(f'{point:g}' for point in at)}) makes fewer levels than it names on the grid of {name!r}",
+                "give points inside of the bounds, further apart than a step of the grid",
             )
         title = f"cut({name}, {', '.join(f'{point:g}' for point in at)})"
         return cls(title, name, _intervals(column, at, inner), tuple(codes))

@@ -89,11 +89,11 @@ class Measure:
         shown = formula or text
         expression = parse_expression(text, schema, shown)
         if not expression.columns:
-            raise PlanError(f"{text.strip()!r} in {shown!r} is a constant and has no mean; name a numeric column")
+            raise PlanError(f"{text.strip()!r} in {shown!r} is a constant and has no mean", "name a numeric column")
         if expression.column is not None and schema[expression.column].kind == "categorical":
             raise PlanError(
-                f"{expression.column!r} in {shown!r} is categorical and has no mean; ask for its shares, "
-                f"cf.tables.shares({expression.column!r}, ...)"
+                f"{expression.column!r} in {shown!r} is categorical and has no mean",
+                f"ask for its shares, cf.tables.shares({expression.column!r}, ...)",
             )
         bounds = checked_bounds(term_bounds)
         term = numeric_term(expression, schema, shown, bounds)

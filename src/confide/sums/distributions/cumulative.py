@@ -246,7 +246,8 @@ def _graded(width: Fraction, count: int, sides: int) -> list[Fraction]:
 def _even(measure: Measure, bins: int) -> Bins:
     if not 2 <= bins <= MOST_BINS:
         raise PlanError(
-            f"bins must be a number from 2 to {MOST_BINS} or a list of public edges, got {bins}; write bins={min(max(bins, 2), MOST_BINS)}"
+            f"bins must be a number from 2 to {MOST_BINS} or a list of public edges, got {bins}",
+            f"write bins={min(max(bins, 2), MOST_BINS)}",
         )
     term = measure.term
     step = step_of(measure)
@@ -267,24 +268,28 @@ def _between(measure: Measure, edges: Any) -> Bins:
     try:
         given = [float(edge) for edge in edges]
     except (TypeError, ValueError):
-        raise PlanError(f"bins must be a number of bins or a list of public edges, got {edges!r}; {example}") from None
+        raise PlanError(
+            f"bins must be a number of bins or a list of public edges, got {edges!r}", f"{example}"
+        ) from None
     if not given or given != sorted(set(given)):
-        raise PlanError(f"edges of bins must be increasing numbers, got {given}; {example}")
+        raise PlanError(f"edges of bins must be increasing numbers, got {given}", f"{example}")
     if given[0] < term.low or given[-1] > term.high:
         raise SchemaError(
             f"bins has an edge outside the bounds of {measure.name!r}, {term.low:g} to {term.high:g}: "
-            f"{given[0] if given[0] < term.low else given[-1]:g}; leave it out or widen the bounds"
+            f"{given[0] if given[0] < term.low else given[-1]:g}",
+            "leave it out or widen the bounds",
         )
     inner = [edge for edge in given if term.low < edge < term.high]
     scale = Fraction(term.steps - 1) / (Fraction(term.high) - Fraction(term.low))
     starts = (0, *(ceil((Fraction(edge) - Fraction(term.low)) * scale) for edge in inner))
     if len(starts) < 2 or len(set(starts)) < len(starts):
         raise PlanError(
-            f"bins needs edges inside the bounds of {measure.name!r}, further apart than a step of its grid; {example}"
+            f"bins needs edges inside the bounds of {measure.name!r}, further apart than a step of its grid",
+            f"{example}",
         )
     if len(starts) > MOST_BINS:
         raise PlanError(
-            f"at most {MOST_BINS} bins are released, got {len(starts)}; give fewer edges or bins={MOST_BINS}"
+            f"at most {MOST_BINS} bins are released, got {len(starts)}", f"give fewer edges or bins={MOST_BINS}"
         )
     step = step_of(measure)
     if not step:

@@ -286,7 +286,8 @@ class RoundReading:
         share, interval = numbers.get("rsquared", nan), numbers.get("rsquared_interval", (nan, nan))
         intervals_for = plan.intervals_for if meat is not None else _SUBSET_INTERVALS_FOR
         if bounds is not None:
-            intervals_for += f"; assumed: no slope moves the response by more than {bounds.bound:g} half-ranges for one half-width of its feature"
+            most = f"{bounds.bound:g} half-ranges per half-range of its feature"
+            intervals_for += f"; assumed: no slope moves the response by more than {most}"
         return HuberEstimates(
             heading=HEADING,
             method=self.label,

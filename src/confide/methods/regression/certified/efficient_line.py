@@ -159,7 +159,7 @@ class EfficientPTR(FormulaMethod):
 
     def __post_init__(self) -> None:
         if self.mode not in _MODES:
-            raise PlanError(f'mode must be "adaptive" or "safe", got {self.mode!r}; leave it out for "adaptive"')
+            raise PlanError(f'mode must be "adaptive" or "safe", got {self.mode!r}', 'leave it out for "adaptive"')
         _number("radius", self.radius, 1e-3, 1e3, "2 is the default")
         _number("beta", self.beta, 1e-12, 0.5, "0.001 is the default")
         if self.leverage_cap is not None:
@@ -169,7 +169,7 @@ class EfficientPTR(FormulaMethod):
             _number("lam0", self.lam0, 1e-3, 1e15, words)
             _number("gamma_plan", self.gamma_plan, 1 + 1e-6, 1e15, f"it is above 1, and {words}")
         elif self.lam0 is not None or self.gamma_plan is not None:
-            raise PlanError('lam0 and gamma_plan belong to mode="safe"; leave them out, or write mode="safe"')
+            raise PlanError('lam0 and gamma_plan belong to mode="safe"', 'leave them out, or write mode="safe"')
 
     # plan -----------------------------------------------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ class EfficientPTR(FormulaMethod):
         design = self._design(schema)
         if n is not None and n < len(design.names):
             raise PlanError(
-                f"n = {n} records cannot determine {len(design.names)} coefficients; name fewer terms in the formula"
+                f"n = {n} records cannot determine {len(design.names)} coefficients", "name fewer terms in the formula"
             )
         to_units(design, [])  # refuses bounds in whose units no variance can be computed
         allowance = Allowance.of(privacy, self, schema, failure=Fraction(1, 2))
@@ -223,7 +223,8 @@ class EfficientPTR(FormulaMethod):
         cap = int(design.intercept) + len(design.terms) / 3 if self.leverage_cap is None else float(self.leverage_cap)
         if design.intercept and cap < 1:
             raise PlanError(
-                f"leverage_cap must be at least 1, the squared length of the intercept's column, got {cap:g}; leave it out for 1 + d/3"
+                f"leverage_cap must be at least 1, the squared length of the intercept's column, got {cap:g}",
+                "leave it out for 1 + d/3",
             )
         rows = JointRows(design, cap)
         if self.lam0 is not None and self.lam0 < rows.least:
@@ -311,4 +312,4 @@ _WIDE = (
 
 def _number(name: str, value: Any, least: float, most: float, help: str) -> None:
     if not (is_finite(value) and least <= value <= most):
-        raise PlanError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}; {help}")
+        raise PlanError(f"{name} must be a number from {least:g} to {most:g}, got {value!r}", f"{help}")

@@ -325,8 +325,8 @@ def _check_units(design: ModelMatrix) -> None:
         sizes = (abs(_middle(term)), _half(term))
         if max(sizes) > 1e60 or sizes[1] < 1e-60:
             raise PlanError(
-                f"the bounds of {term.name!r} are {term.low:g} and {term.high:g}. No variance can be computed in these units; "
-                "declare others, with a size and a width between 1e-60 and 1e60"
+                f"the bounds of {term.name!r} are {term.low:g} and {term.high:g}. No variance can be computed in these units",
+                "declare others, with a size and a width between 1e-60 and 1e60",
             )
 
 

@@ -69,8 +69,9 @@ def binary_design(
     if isinstance(column, Categorical):
         if len(column.levels) != 2:
             raise PlanError(
-                f"the outcome {name!r} of {cut(formula)!r} has {len(column.levels)} levels. A logistic regression needs two; put a column "
-                "into the data that says whether a record has the level, and declare it as cf.Integer(0, 1)"
+                f"the outcome {name!r} of {cut(formula)!r} has {len(column.levels)} levels. A logistic regression needs two",
+                "put a column "
+                "into the data that says whether a record has the level, and declare it as cf.Integer(0, 1)",
             )
         levels = (column.levels[0], column.levels[1])
         columns = {key: Integer(0, 1) if key == name else own for key, own in schema.columns.items()}
@@ -80,12 +81,13 @@ def binary_design(
     if (response.low, response.high) != (0.0, 1.0):
         raise PlanError(
             f"the outcome {response.name!r} of {cut(formula)!r} lies between {response.low:g} and {response.high:g}. A logistic regression "
-            "needs 0 and 1; declare Integer(0, 1), or Categorical with the two labels as levels where the data "
+            "needs 0 and 1",
+            "declare Integer(0, 1), or Categorical with the two labels as levels where the data "
             "hold labels. For a count ask for a Poisson regression, cf.poisson_regression. Of any other "
-            "number put a 0/1 column into the data, for example whether it is above a limit"
+            "number put a 0/1 column into the data, for example whether it is above a limit",
         )
     if not design.names:
-        raise PlanError(f'the formula {cut(formula)!r} has no coefficient; write "y ~ a", or "y ~ 1"')
+        raise PlanError(f"the formula {cut(formula)!r} has no coefficient", 'write "y ~ a", or "y ~ 1"')
     return design, levels
 
 

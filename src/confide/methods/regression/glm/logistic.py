@@ -110,7 +110,8 @@ class Logistic(Method):
         checked_target("Logistic", self.target)
         if not isinstance(self.link, str) or self.link not in _LINKS:
             raise PlanError(
-                f"link must be 'logit' or 'probit', got {self.link!r}; write cf.regression.Logistic(formula, link=\"probit\")"
+                f"link must be 'logit' or 'probit', got {self.link!r}",
+                'write cf.regression.Logistic(formula, link="probit")',
             )
 
     def _fisher(self, schema: Any) -> FisherLine:

@@ -46,8 +46,8 @@ def checked_target(method: str, target: Any) -> None:
     """Refuse what is not a target."""
     if target not in _TARGETS:
         raise PlanError(
-            f"target must be 'mle' or 'weighted', got {target!r}; write {method}(formula), whose target is the population's plain "
-            "maximum-likelihood coefficients"
+            f"target must be 'mle' or 'weighted', got {target!r}",
+            f"write {method}(formula), whose target is the population's plain maximum-likelihood coefficients",
         )
 
 
@@ -55,7 +55,8 @@ def no_weighted_reference(target: str) -> None:
     """Refuse a reference of the weighted line, whose weights follow from a release."""
     if target == "weighted":
         raise PlanError(
-            'the weights of target="weighted" follow from a release, so it has no value without privacy; write target="mle"'
+            'the weights of target="weighted" follow from a release, so it has no value without privacy',
+            'write target="mle"',
         )
 
 
@@ -79,7 +80,7 @@ class FisherLine:
         if not self.design.intercept:
             formula, name = self.design.formula, "Poisson" if self.levels is None else "Logistic"
             link = "" if self.levels is None or self.family == LOGIT else ', link="probit"'
-            raise PlanError(f"{formula!r} has no intercept; write {name}({with_intercept(formula)!r}{link})")
+            raise PlanError(f"{formula!r} has no intercept", f"write {name}({with_intercept(formula)!r}{link})")
         to_units(self.design, [])  # refuses bounds in whose units no variance can be computed
 
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:

@@ -110,8 +110,8 @@ class Poisson(Method):
         low, high = float(design.response.low), float(design.response.high)
         if low != 0.0 or isinstance(schema.columns.get(design.response.name), Categorical):
             raise PlanError(
-                f"the outcome {design.response.name!r} of {cut(self.formula)!r} lies between {low:g} and {high:g}, a count begins at 0; "
-                f"declare it as {design.response.name!r}: Integer(0, {max(high, 1):g})"
+                f"the outcome {design.response.name!r} of {cut(self.formula)!r} lies between {low:g} and {high:g}, a count begins at 0",
+                f"declare it as {design.response.name!r}: Integer(0, {max(high, 1):g})",
             )
         return design
 

@@ -390,7 +390,7 @@ class ModelEstimates(DesignEstimates):
         """
         alpha = check_alpha(alpha)
         if kind not in ("change", "derivative"):
-            raise PlanError(f'kind must be "change" or "derivative", got {kind!r}; write kind="change"')
+            raise PlanError(f'kind must be "change" or "derivative", got {kind!r}', 'write kind="change"')
         if self.design is None or self.mean_slope is None:
             reason = f"the status is {self.status!r}: {self.reason}" if self.reason else self._no_mean_slope
             raise NoResult(f"there are no average marginal effects: {reason}")
@@ -524,7 +524,7 @@ class LogisticEstimates(ModelEstimates):
         """
         if self.link == "probit":
             raise NoResult(
-                'a probit has no odds ratios; write link="logit" for a new release, or read get_prediction(frame)'
+                "a probit has no odds ratios", 'write link="logit" for a new release, or read get_prediction(frame)'
             )
         return self._ratios(alpha)
 
@@ -556,7 +556,7 @@ class LogisticEstimates(ModelEstimates):
         Raises `NoResult` when the release declined, `PlanError` for a threshold outside (0, 1).
         """
         if not is_number(threshold) or not 0 < threshold < 1:
-            raise PlanError(f"threshold must be a number between 0 and 1, got {threshold!r}; write threshold=0.5")
+            raise PlanError(f"threshold must be a number between 0 and 1, got {threshold!r}", "write threshold=0.5")
         share = self.predict_proba(frame)[self.levels[1]].to_numpy()
         labels = np.array([*self.levels, None], dtype=object)
         return pd.Series(labels[np.where(np.isnan(share), 2, share >= threshold).astype(int)], name=self.response)

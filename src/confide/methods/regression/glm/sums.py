@@ -169,7 +169,7 @@ class SumAndExcess(Statistic):
         return (self.sums.shape[0] ** 2 + 1,)
 
     def sensitivity_squared(self, relation: str) -> Fraction:
-        raise PlanError("a joint sum has no sensitivity; draw its two parts as they were planned")
+        raise PlanError("a joint sum has no sensitivity", "draw its two parts as they were planned")
 
     sensitivity_l1 = sensitivity_squared
 

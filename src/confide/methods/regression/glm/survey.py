@@ -189,7 +189,8 @@ class SurveyFisherLine(FisherLine):
         if self.weighted:
             raise PlanError(
                 "target='weighted' down-weights records with extreme features, and under a design records "
-                "count by their weights; leave target out"
+                "count by their weights",
+                "leave target out",
             )
         needs_terms(self.design, "share")
 

@@ -111,10 +111,10 @@ class Correlation(Method):
         whole = Schema.of(schema)
         parts = [part for part in parted(self.formula, "+") if part] if isinstance(self.formula, str) else []
         if len(parts) != 2 or len(sides(self.formula)) > 1:
-            raise PlanError(f"a correlation is of two columns, got {self.formula!r}; write 'x + y'")
+            raise PlanError(f"a correlation is of two columns, got {self.formula!r}", "write 'x + y'")
         first, second = (Measure.of(part, whole, formula=self.formula, term_bounds=self.term_bounds) for part in parts)
         if first.name == second.name:
-            raise PlanError(f"the correlation of {first.name!r} with itself is 1; write two columns, 'x + y'")
+            raise PlanError(f"the correlation of {first.name!r} with itself is 1", "write two columns, 'x + y'")
         bounds = tuple(sorted(checked_bounds(self.term_bounds).items()))
         design = ModelMatrix(self.formula, whole, second.term, (first.term,), True, bounds)
         to_units(design, [])  # refuses bounds in whose units no variance can be computed

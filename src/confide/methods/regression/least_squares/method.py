@@ -201,8 +201,8 @@ class LeastSquares(LineMethod):
     def __post_init__(self) -> None:
         if self.limit not in _LIMITS:
             raise PlanError(
-                f"limit must be {' or '.join(map(repr, _LIMITS))}, got {self.limit!r}; "
-                "write cf.regression.LeastSquares(formula, limit='auto')"
+                f"limit must be {' or '.join(map(repr, _LIMITS))}, got {self.limit!r}",
+                "write cf.regression.LeastSquares(formula, limit='auto')",
             )
         super().__post_init__()
 

@@ -51,9 +51,9 @@ class LeastSquaresRounds:
         if not self.design.intercept:
             raise PlanError(
                 f"{self.design.formula!r} has no intercept. Intervals without one are available for the levels of one factor alone, "
-                "as in 'y ~ 0 + region'; "
+                "as in 'y ~ 0 + region'",
                 f"write cf.regression.LeastSquares({with_intercept(self.design.formula)!r}), or "
-                f"cf.regression.SSP({self.design.formula!r}), which needs no intercept"
+                f"cf.regression.SSP({self.design.formula!r}), which needs no intercept",
             )
 
     @property

@@ -439,17 +439,18 @@ def _mean_row(design: Any, margins: Mapping[str, Mapping[str, float]]) -> Array:
     odd += [name for name in used if not isinstance(design.schema[name], Categorical)]
     if odd:
         raise PlanError(
-            f"margins settle a sum of categorical columns, as in 'y ~ sex + region', and {design.formula!r} has {odd[0]!r}; release that "
-            "formula, with an integer column declared as Categorical"
+            f"margins settle a sum of categorical columns, as in 'y ~ sex + region', and {design.formula!r} has {odd[0]!r}",
+            "release that formula, with an integer column declared as Categorical",
         )
     if set(used) != set(margins):
         raise PlanError(
-            f"margins name the columns of {design.formula!r}, {', '.join(used)}, got {', '.join(margins)}; {CALLS}"
+            f"margins name the columns of {design.formula!r}, {', '.join(used)}, got {', '.join(margins)}", f"{CALLS}"
         )
     for name, own in margins.items():
         if set(own) != set(design.schema[name].levels):
             raise PlanError(
-                f"margins of {name!r} name its levels, {', '.join(design.schema[name].levels)}, got {', '.join(own)}; {CALLS}"
+                f"margins of {name!r} name its levels, {', '.join(design.schema[name].levels)}, got {', '.join(own)}",
+                f"{CALLS}",
             )
     first = {name: design.schema[name].levels[0] for name in used}
     base = design.matrix(pd.DataFrame([first]))[0]

@@ -250,7 +250,7 @@ class Layout:
         given = checked_bounds(term_bounds)
         names = [parse_formula(text, schema).response.name for text in texts] if len(texts) > 1 else [""]
         if len(set(names)) < len(names):
-            raise PlanError(f"the formula {formula!r} has a response twice; write each once, as in 'y1 + y2 ~ a'")
+            raise PlanError(f"the formula {formula!r} has a response twice", "write each once, as in 'y1 + y2 ~ a'")
         designs = tuple(
             ModelMatrix.of(
                 text,

@@ -143,20 +143,22 @@ class SSP(Method):
     def __post_init__(self) -> None:
         if self.cov not in ("robust", "classical"):
             raise PlanError(
-                f'cov must be "robust" or "classical", got {self.cov!r}; write cf.regression.SSP(formula, cov="robust")'
+                f'cov must be "robust" or "classical", got {self.cov!r}',
+                'write cf.regression.SSP(formula, cov="robust")',
             )
         cap = self.leverage_cap
         if cap is not None and not (is_number(cap) and (1 <= cap <= _LARGEST_CAP or cap == inf)):
             raise PlanError(
-                f"leverage_cap must be a number of at least 1 (and at most {_LARGEST_CAP:g}, or infinity), got {cap!r}; leave it out "
-                "for the least-squares line"
+                f"leverage_cap must be a number of at least 1 (and at most {_LARGEST_CAP:g}, or infinity), got {cap!r}",
+                "leave it out for the least-squares line",
             )
         for name in ("clipping_check", "products"):
             if not isinstance(getattr(self, name), bool):
                 raise PlanError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if self.recenter is not False and self.recenter != "auto":
             raise PlanError(
-                f'recenter must be "auto" or False, got {self.recenter!r}; write cf.regression.SSP(formula, recenter="auto")'
+                f'recenter must be "auto" or False, got {self.recenter!r}',
+                'write cf.regression.SSP(formula, recenter="auto")',
             )
 
     def overlaps(

@@ -187,27 +187,29 @@ class WithinPath:
         unit = self.schema.unit
         if not isinstance(unit, Unit):
             raise PlanError(
-                f"a fixed-effects regression needs the id column of the persons, and the schema says that one {unit} is protected; write "
-                'cf.Schema(..., unit=cf.Unit("person_id"))'
+                f"a fixed-effects regression needs the id column of the persons, and the schema says that one {unit} is protected",
+                'write cf.Schema(..., unit=cf.Unit("person_id"))',
             )
         if unit.per is not None:
             raise PlanError(
                 f"a fixed-effects regression within each {unit.column} is not for one that counts once in several levels of "
-                f"{unit.per}; write unit=cf.Unit({unit.column!r}), where all rows count by weight"
+                f"{unit.per}",
+                f"write unit=cf.Unit({unit.column!r}), where all rows count by weight",
             )
         if unit.rule == "keep" and unit.rows < 2:
             raise PlanError(
-                f"one row of each {unit.column} has no deviation from itself, got rows=1 with rule='keep'; write unit=cf.Unit("
-                f"{unit.column!r}), where all rows count by weight, or rows=5"
+                f"one row of each {unit.column} has no deviation from itself, got rows=1 with rule='keep'",
+                f"write unit=cf.Unit({unit.column!r}), where all rows count by weight, or rows=5",
             )
         if not self.design.terms:
             raise PlanError(
-                f"{self.design.formula!r} has no term, and a fixed-effects regression has no intercept; name a column "
-                f"that changes within a {unit.column}"
+                f"{self.design.formula!r} has no term, and a fixed-effects regression has no intercept",
+                f"name a column that changes within a {unit.column}",
             )
         if not self.design.intercept:
             raise PlanError(
-                f"{self.design.formula!r} is written without an intercept, which the fixed effects take anyway; write it with one"
+                f"{self.design.formula!r} is written without an intercept, which the fixed effects take anyway",
+                "write it with one",
             )
 
     @property
@@ -254,7 +256,7 @@ class WithinPath:
         inner = self.deviations.inner
         keep = kept(self.design, options)
         if not keep:
-            raise PlanError("subset names no slope, and a fixed-effects regression has no intercept; name a term")
+            raise PlanError("subset names no slope, and a fixed-effects regression has no intercept", "name a term")
         return _Reading(release, options, inner, keep, self.design).table()
 
     def reference(self, frame: Any) -> Mapping[str, float]:
@@ -328,7 +330,8 @@ class Within(LineMethod):
     def __post_init__(self) -> None:
         if self.limit not in _LIMITS:
             raise PlanError(
-                f"limit must be {' or '.join(map(repr, _LIMITS))}, got {self.limit!r}; write cf.regression.Within(formula, limit='auto')"
+                f"limit must be {' or '.join(map(repr, _LIMITS))}, got {self.limit!r}",
+                "write cf.regression.Within(formula, limit='auto')",
             )
 
     def _way(self, schema: Schema, design: ModelMatrix, label: str) -> WithinPath:

@@ -180,7 +180,7 @@ def independence(table: CellTable, first: str | None, second: str | None, given:
     if not table.margins.contains(axes):
         names = " * ".join(table.layout.crossing.attributes[axis].name for axis in axes)
         raise PlanError(
-            f"the release does not hold the crossing {names}, which this test needs; plan Counts({names!r})"
+            f"the release does not hold the crossing {names}, which this test needs", f"plan Counts({names!r})"
         )
     ordered = np.moveaxis(
         table.margins.table(axes)[0], [axes.index(axis) for axis in (*strata, *pair)], range(len(axes))
@@ -370,7 +370,7 @@ def trend(
     axes = tuple(sorted((case, by)))
     if not table.margins.contains(axes):
         raise PlanError(
-            f"the release does not hold the crossing of {outcome} and {dose}; plan Counts('{outcome} * {dose}')"
+            f"the release does not hold the crossing of {outcome} and {dose}", f"plan Counts('{outcome} * {dose}')"
         )
     own, doses = (table.layout.crossing.attributes[axis] for axis in (case, by))
     if level is not None and level not in own.labels:
@@ -426,7 +426,7 @@ def proportion(table: CellTable, attribute: str, level: str | None, value: float
     Else the normal distribution of (Y - p N) at the value, as the interval of a share.
     """
     if not 0 < value < 1:
-        raise PlanError(f"p must be between 0 and 1, got {value!r}; write p=0.2")
+        raise PlanError(f"p must be between 0 and 1, got {value!r}", "write p=0.2")
     if alternative not in ("two-sided", "less", "greater"):
         raise PlanError(f"alternative must be 'two-sided', 'less' or 'greater', got {alternative!r}")
     axes = table.layout.axes(attribute)

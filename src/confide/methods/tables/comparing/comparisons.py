@@ -109,13 +109,14 @@ def _pairs(table: Cells, first: Any, second: Any) -> list[tuple[Axes, int, int]]
         (axes, one), (other_axes, other) = cells_of(table, first), cells_of(table, second)
         if axes != other_axes:
             raise PlanError(
-                "two cells of one marginal are compared, got cells of two; name a level of the same attributes in both, as in "
-                "diff({'region': 'N'}, {'region': 'S'})"
+                "two cells of one marginal are compared, got cells of two",
+                "name a level of the same attributes in both, as in diff({'region': 'N'}, {'region': 'S'})",
             )
         return [(axes, one, other)]
     if not isinstance(first, str):
         raise PlanError(
-            "a comparison takes two cells, or the name of an attribute; write diff({'region': 'N'}, {'region': 'S'}), or diff('region')"
+            "a comparison takes two cells, or the name of an attribute",
+            "write diff({'region': 'N'}, {'region': 'S'}), or diff('region')",
         )
     (axis,) = table.layout.axes(first)
     candidates = [axes for axes in table.marginals if axis in axes]
@@ -130,7 +131,8 @@ def _check_positive(table: Cells, column: int) -> None:
     if table.bounds(column)[0] < 0:
         raise PlanError(
             f"a ratio of means needs a column that cannot be negative, and the bounds of {table.measured[column]!r} begin at "
-            f"{table.bounds(column)[0]:g}; ask for diff(...)"
+            f"{table.bounds(column)[0]:g}",
+            "ask for diff(...)",
         )
 
 

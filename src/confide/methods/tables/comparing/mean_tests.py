@@ -44,11 +44,12 @@ def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: s
     own = table.layout.crossing.attributes[axes[0]]
     if names == "t" and own.size != 2:
         raise PlanError(
-            f"a t test compares two groups, and {own.name!r} has {own.size}; ask the table for test('f', {own.name!r})"
+            f"a t test compares two groups, and {own.name!r} has {own.size}",
+            f"ask the table for test('f', {own.name!r})",
         )
     if axes not in table.marginals:
         raise PlanError(
-            f"the table has no means by {own.name} alone; plan Means('{table.measured[column]} ~ {own.name}')"
+            f"the table has no means by {own.name} alone", f"plan Means('{table.measured[column]} ~ {own.name}')"
         )
     sums, noise_n, noise_s = table.sums(axes, column), *_noises(table, axes, column)
     title = f"{table.measured[column]} by {own.name}"

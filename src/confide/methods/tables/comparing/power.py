@@ -69,7 +69,7 @@ def power_of(
     letter, usual, words = EFFECTS[name]
     shown = usual if effect is None else effect
     if isinstance(shown, bool) or not isinstance(shown, (int, float)) or not 0 < shown < inf:
-        raise PlanError(f"effect of {name} is {letter}, {words}, above 0; got {effect!r}; write effect={usual:g}")
+        raise PlanError(f"effect of {name} is {letter}, {words}, above 0; got {effect!r}", f"write effect={usual:g}")
     allowance = Allowance.of(privacy, method, schema)
     unit = 1.0 / float(allowance.amount)
     centre = _CENTRES[name](method, method.about(schema), allowance.relation, unit)

@@ -186,13 +186,15 @@ class SurveyPath:
             weights = column_named(str(weights), whole.names)
             if design is not None and design.weight is not None:
                 raise PlanError(
-                    f"weights={weights!r} and the schema's design, weighted by {design.weight}, both weigh records; leave weights out"
+                    f"weights={weights!r} and the schema's design, weighted by {design.weight}, both weigh records",
+                    "leave weights out",
                 )
             design = replace(design or SurveyDesign(deff=1.0), weight=weights, cap="full")
         if method.population_size is not None:
             raise PlanError(
-                f"population_size={method.population_size} is for records without a design; write it in the schema, "
-                "SurveyDesign(..., population=N) for totals, fraction=f for the sampling fraction"
+                f"population_size={method.population_size} is for records without a design",
+                "write it in the schema, "
+                "SurveyDesign(..., population=N) for totals, fraction=f for the sampling fraction",
             )
         design = design or SurveyDesign(deff=1.0)
         if method.name in _EXTENSIVE and design.population is None:
@@ -207,14 +209,16 @@ class SurveyPath:
         if self.design.population is not None and self._extensive and self.method.where is not None:
             raise PlanError(
                 f"population={self.design.population:,} is of all persons, and where= keeps some. N times their mean is not their "
-                f'total; ask by group, as in {type(self.method).__name__}("{"y ~ sex" if self.kind == "totals" else "sex"}") or with '
-                "cut(age, 65), or leave population out of the design, where weights add up to persons"
+                "total",
+                f'ask by group, as in {type(self.method).__name__}("{"y ~ sex" if self.kind == "totals" else "sex"}") or with '
+                "cut(age, 65), or leave population out of the design, where weights add up to persons",
             )
         for axes in self.layout.shown:
             if self.layout.crossing.cells(axes) > _MOST_CELLS:
                 raise PlanError(
                     f"under a design at most {_MOST_CELLS} cells have intervals together, and {self.layout.crossing.title(axes)} has "
-                    f"{self.layout.crossing.cells(axes):,}; ask for a coarser table"
+                    f"{self.layout.crossing.cells(axes):,}",
+                    "ask for a coarser table",
                 )
         return self
 

@@ -61,24 +61,27 @@ def poststratified(table: Any, totals: Any, over: str, of: str | None, alpha: fl
     """One row: the estimate of all persons, its standard error, degrees of freedom and interval. table: a `SurveyTable`."""
     if table.verb != "means":
         raise PlanError(
-            f"means are post-stratified, got {table.verb}; plan cf.tables.Means: N times it is a total, and that of a 0/1 column a share"
+            f"means are post-stratified, got {table.verb}",
+            "plan cf.tables.Means: N times it is a total, and that of a 0/1 column a share",
         )
     if not isinstance(over, str):
         raise PlanError(
-            f"public totals are of the levels of one attribute, got {over!r}; write poststratify({{'f': 51_000, 'm': 49_000}}, 'sex'), or "
-            "calibrate() of a line on several columns"
+            f"public totals are of the levels of one attribute, got {over!r}",
+            "write poststratify({'f': 51_000, 'm': 49_000}, 'sex'), or calibrate() of a line on several columns",
         )
     numbers = public_totals(totals)
     (axis,) = axes = table.layout.axes(over)
     labels = table.layout.crossing.attributes[axis].labels
     if set(numbers) != set(labels):
         raise PlanError(
-            f"public totals of {over!r} name its levels, {', '.join(labels)}, each once, got {', '.join(numbers)}; {CALL}"
+            f"public totals of {over!r} name its levels, {', '.join(labels)}, each once, got {', '.join(numbers)}",
+            f"{CALL}",
         )
     column = table.column(of)
     if (axes, column) not in table.estimated or table.estimated[axes, column].sums.of.base != axes:
         raise PlanError(
-            f"post-stratification takes the means of each level of {over!r}, which this table has not; plan 'y ~ {over}'"
+            f"post-stratification takes the means of each level of {over!r}, which this table has not",
+            f"plan 'y ~ {over}'",
         )
     own = table.estimated[axes, column]
     if table.status in WITHOUT_NUMBERS:

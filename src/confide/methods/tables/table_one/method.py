@@ -121,13 +121,14 @@ class TableOne(Method):
 
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str) or not self.formula.strip():
-            raise PlanError(f"Table 1 takes a formula, got {self.formula!r}; {_EXAMPLE}")
+            raise PlanError(f"Table 1 takes a formula, got {self.formula!r}", f"{_EXAMPLE}")
         named = (self.medians,) if isinstance(self.medians, str) else tuple(self.medians)
         object.__setattr__(self, "medians", named)
         checked_inference(self.inference, "cf.tables.TableOne(...")
         if self.weights is not None and named:
             raise PlanError(
-                f"medians are of records that count alike, and this table has weights={self.weights!r}; leave medians out"
+                f"medians are of records that count alike, and this table has weights={self.weights!r}",
+                "leave medians out",
             )
 
     # plan -------------------------------------------------------------------------------------------------------------
@@ -140,15 +141,15 @@ class TableOne(Method):
         layout = Layout.of(right or "1", whole)
         if len(layout.maximal) != 1 or layout.measures:
             raise PlanError(
-                f'the groups of {cut(self.formula)!r} must partition the records; write "~ arm" or "~ arm:sex"'
+                f"the groups of {cut(self.formula)!r} must partition the records", 'write "~ arm" or "~ arm:sex"'
             )
         names = tuple(dict.fromkeys(column_named(part, whole.names) for part in parted(left, "+") if part))
         if not names:
-            raise PlanError(f"{cut(self.formula)!r} names no column for a row; {_EXAMPLE}")
+            raise PlanError(f"{cut(self.formula)!r} names no column for a row", f"{_EXAMPLE}")
         categorical = {name for name in names if name in whole and isinstance(whole[name], Categorical)}
         twice = categorical & set(layout.crossing.columns)
         if twice:
-            raise PlanError(f"{min(twice)!r} is a row and a group of {cut(self.formula)!r}; name it once")
+            raise PlanError(f"{min(twice)!r} is a row and a group of {cut(self.formula)!r}", "name it once")
         medians = tuple(column_named(name, whole.names) for name in self.medians)
         strange = [name for name in medians if name not in names or name in categorical]
         if strange:
