@@ -321,7 +321,7 @@ def test_one_call_is_the_three_steps() -> None:
 
 def test_without_its_receipt_nothing_is_released(book: cf.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     def busy(*_: Any, **__: Any) -> None:
-        raise cf.errors.LedgerBusy("charge 2 stays, unfinished: locked")
+        raise cf.errors.LedgerBusy("charge 2 stays, without a release: locked")
 
     monkeypatch.setattr(book, "receipt", busy)
     with refuses(cf.errors.ReleaseError):

@@ -24,7 +24,7 @@ def test_a_method_that_raises_is_exit_code_6_and_the_charge_stays(book):
     done = run(*plan_of("stranger_raising"))
     assert done.code == 6
     assert "charge stays" in done.err
-    assert [charge["status"] for charge in entries()] == ["unfinished"]
+    assert [charge["status"] for charge in entries()] == ["without_release"]
     assert not Path("stranger_raising.out.json").exists()
     assert run(*plan_of_again("stranger_raising"), "--json").json["exit_code"] == 6
 
@@ -50,7 +50,7 @@ def test_ctrl_c_is_130_and_says_that_a_charge_stays(book):
     done = run(*plan_of("stranger_interrupted"))
     assert done.code == 130
     assert "charge already made stays" in done.err
-    assert [charge["status"] for charge in entries()] == ["unfinished"]
+    assert [charge["status"] for charge in entries()] == ["without_release"]
     assert run(*plan_of_again("stranger_interrupted"), "--json").json["error"] == "Interrupted"
 
 

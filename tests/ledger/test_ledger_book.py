@@ -118,13 +118,13 @@ def test_a_preview_that_fits_charges_nothing(book: Ledger) -> None:
 def test_charge_and_receipt(book: Ledger) -> None:
     paid = charge(book, GDP(0.9, 1e-3, relation="add-remove"), gdp(1.0))
     assert paid.statement == gdp(1.0)
-    assert book.show().unfinished == 1
+    assert book.show().without_release == 1
     receipt = book.receipt(paid, release_sha256=RELEASE, version="0.1.0")
     assert (receipt.dataset, receipt.charge_seq, receipt.seq) == ("survey", paid.seq, paid.seq + 1)
     assert (receipt.method, receipt.plan_sha256, receipt.guarantee) == ("toy 1", PLAN, gdp(1.0))
     assert (receipt.release_sha256, receipt.version) == (RELEASE, "0.1.0")
     state = book.show()
-    assert (state.unfinished, state.tip) == (0, receipt.tip)
+    assert (state.without_release, state.tip) == (0, receipt.tip)
     assert book.find(RELEASE) == receipt
     assert book.find("0" * 64) is None
     assert Receipt.from_dict(json.loads(json.dumps(receipt.to_dict()))) == receipt
@@ -158,7 +158,7 @@ def test_a_charge_of_another_book_gets_no_receipt(book: Ledger, change: dict[str
 def test_an_unfinished_charge_is_never_refunded(book: Ledger) -> None:
     charge(book, gdp(2.0))
     assert book.verify().ok
-    assert book.verify().unfinished == (2,)
+    assert book.verify().without_release == (2,)
     with pytest.raises(BudgetExceeded):
         charge(book, gdp(1.0))
 
@@ -326,7 +326,7 @@ def test_the_statement_of_account(book: Ledger) -> None:
     charge(book, gdp(0.5))
     state = book.show()
     assert [row.kind for row in state.rows] == ["open", "charge", "receipt", "charge"]
-    assert [row.status for row in state.rows] == ["", "released", "", "unfinished"]
+    assert [row.status for row in state.rows] == ["", "released", "", "without_release"]
     assert state.rows[0].note == "first wave"
     assert state.spent == state.rows[-1].spent == "mu = 1.11803"
     assert state.remaining == "mu = 1.65831"

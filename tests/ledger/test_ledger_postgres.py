@@ -122,7 +122,7 @@ def test_a_lost_answer_to_commit_is_taken_as_charged(url: str, book: Ledger) -> 
         while book.show().units["spent_amount"] != UNIT:  # the server is told when the client is cut off already
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        assert book.show().unfinished == 1
+        assert book.show().without_release == 1
         assert charge(far, gdp(0.5)).seq == 3
     assert book.verify().ok
 

@@ -82,7 +82,7 @@ def test_no_limit_on_files_comes_between_charge_and_receipt(path: Path, journal:
         done = charges_until_refused(ledger)
     assert (limit < 600_000) == (done == 0)
     state = ledger.show()
-    assert (state.unfinished, len(state.rows)) == (0, 1 + 2 * done)
+    assert (state.without_release, len(state.rows)) == (0, 1 + 2 * done)
     assert ledger.verify().ok
 
 
@@ -94,7 +94,7 @@ def test_a_disk_that_others_fill_between_charge_and_receipt_has_room_for_it(
     with tiny_disk(tmp_path / "disk", free) as disk, closing(fresh(disk / "ledger.db", journal)) as ledger:
         done = charges_until_refused(ledger, disk / "others")
         assert (free < 300) == (done == 0)
-        assert ledger.show().unfinished == 0
+        assert ledger.show().without_release == 0
         assert ledger.verify().ok
 
 

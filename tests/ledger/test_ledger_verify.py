@@ -77,7 +77,7 @@ def changes(value: Any) -> list[Any]:
 def test_the_original_is_fine(original: Path) -> None:
     book = Ledger.open(original, dataset="survey")
     found = book.verify()
-    assert (found.ok, found.problems, found.rows, found.unfinished) == (True, (), 7, (7,))
+    assert (found.ok, found.problems, found.rows, found.without_release) == (True, (), 7, (7,))
     assert found.tip == book.show().tip
     assert str(found).startswith("pass  hash chain, totals and limits of 7 entries")
 

@@ -281,7 +281,7 @@ class _Speaker:
         return None
 
     def _table(self, asked: str, formula: Any, call: ast.Call) -> str | None:
-        """A table of a formula, whose kind is left out where the formula tells it; the settings alone where no formula is named."""
+        """A table of a formula, without a kind where the formula tells it; the settings alone where no formula is named."""
         if not isinstance(formula, str):
             return (" ".join(self._settings(call) or ()) or asked) if _plain(call) else _IN_PYTHON
         command, _, kind = asked.removeprefix("confide ").partition(" --kind ")

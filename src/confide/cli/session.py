@@ -52,7 +52,7 @@ class Session:
     json: one JSON document on stdout and nothing else. step: the running step, for messages. private: whether that step can see records.
     charging: whether the command charges. charge: "none", "possible" (during a release with a ledger) or "made".
     ledger, dataset: those that were named, or opened. options: of the command.
-    cheaper: the `confide plan` for another cost, from its options. kept: the file of the release. spoke: whether stdout has its document.
+    `cheaper`: the `confide plan` for another cost, from its options. kept: the file of the release. spoke: whether stdout has its document.
     mute: prints nothing, for a rehearsal. verbose: whether all facts and notes of a table are printed.
     """
 

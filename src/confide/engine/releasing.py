@@ -198,7 +198,7 @@ def _released(
         source,
         planned,
         noise,
-        f"the charge stays in the ledger as entry {charge.seq} of {ledger.dataset!r}, unfinished",
+        f"the charge stays in the ledger as entry {charge.seq} of {ledger.dataset!r}, without a release",
         paid=True,
     )
     try:

@@ -126,7 +126,7 @@ class Account:
         return replace(self, spent=self.spent + price)
 
     def converted(self) -> Account:
-        """An (epsilon, delta) account as Gaussian, for good: what is left of its pair becomes mu^2 and a leak.
+        """An (epsilon, delta) account as Gaussian, for good: what is left of its pair becomes the square of mu and a leak.
 
         Raises `PlanError` where there is nothing to convert, `PrivacyError` where too little is left.
         """
@@ -143,7 +143,7 @@ class Account:
 
         In units the one is rounded up and the other down, so that no budget could be used up by one release. The
         first charge depends on no earlier output, hence it may be decided by this test. In one number such a price is
-        over the limit in units, hence nothing is granted beside it; in two (a pair, mu^2 and delta) the exact rest,
+        over the limit in units, hence nothing is granted beside it; in two (a pair, the square of mu and delta) the exact rest,
         rounded down, stays in the ledger, and the price may be a unit below the cost: an amendment keeps that unit back.
         """
         return self.spent == ZERO == self.stayed and self.currency.covers(self.budget, statement)

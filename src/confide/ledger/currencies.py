@@ -1,6 +1,6 @@
 """How charges add up, by the kind of a budget and by what a row of `budget` says.
 
-Ledgers in mu^2 and delta: Gaussian releases by their mu^2, all others by what remains after them.
+Ledgers of Gaussian DP: Gaussian releases by the square of mu, all others by what remains after them.
 
 What is left of such a ledger is a state (r, L): whatever comes after has H_a <= min(1, g_r(a) + L) at every a, in both
 orders (g_r: the hockey-stick divergence of N(r, 1) from N(0, 1)). A release dominated by the pair D leads to (r', L') where
@@ -13,14 +13,14 @@ randomized response, the Laplace mechanism, a tilted objective it is found and c
 is taken where it is smaller. Proof for releases that are chosen adaptively: docs/ledger.md; r' is committed before the
 draw.
 
-(epsilon, delta) ledgers: the pair itself, and what it becomes when it is converted.
+Ledgers of approximate DP: the pair itself, and what it becomes when it is converted.
 
 **Pair.** The state is the (epsilon, delta) pair, below which a law is at every a exactly when it is (epsilon, delta)-DP
 (Kairouz, Oh, Viswanath 2015). A statement (e, d) leads to (epsilon - e, delta - d), with nothing held back: H_a of the two
 pairs together is at most that of the sum (basic composition), whatever is chosen from earlier outcomes (Rogers, Roth,
 Ullman, Vadhan 2016). Any release may stay by an (e, d) point of its own curve.
 
-**Converted**, once and for good. What is left, (epsilon, delta), becomes mu^2 = r^2 and the leak L = delta/50, with r the
+**Converted**, once and for good. What is left, (epsilon, delta), becomes a square of mu of r^2 and the leak L = delta/50, with r the
 largest such that delta(epsilon; r) <= delta - L: a law with H_a <= min(1, g_r(a) + L) at every a and in both orders is
 (epsilon, delta)-DP. No release is part of this move, so that it may depend on everything seen.
 """
@@ -55,7 +55,7 @@ _SEARCH = Fraction(1, 400)
 
 
 class Gaussian(Currency):
-    """Delta-approximate Gaussian differential privacy: mu^2 and delta add up (core of Dong, Roth, Su 2022)."""
+    """Delta-approximate Gaussian differential privacy: the squares of mu add up, and the deltas do (core of Dong, Roth, Su 2022)."""
 
     name = "GDP"
     accepts = "GDP, PureDP and ApproxDP statements, and trade-off functions, by what remains or at a charge_delta"
@@ -78,7 +78,7 @@ class Gaussian(Currency):
         return curve is not None and leak >= 0 and price.amount <= left.amount and _certified(curve, left, price, leak)
 
     def price_alone(self, budget: Guarantee, statement: Guarantee) -> Price:
-        """The cheaper of the exact rest after its own mu^2 and what remains after it of the whole limit."""
+        """The smaller cost of two: the exact rest after its own square of mu and what remains after it of the whole limit."""
         plain, limit = self.price_of_rest(budget, statement), self.limit(budget)
         curve, _ = _curve_of(statement)
         after = None if curve is None else _remainder(curve, limit.amount)
@@ -104,7 +104,7 @@ class Gaussian(Currency):
 
     def cost(self, statement: Guarantee) -> tuple[Fraction, Fraction]:
         if isinstance(statement, (ZCDP, RDP)):
-            raise NoConversion(f"no proof leads from {type(statement).__name__} to GDP(mu)")
+            raise NoConversion(f"no proof leads from {type(statement).__name__} to Gaussian DP")
         if isinstance(statement, TradeOff):
             raise NoConversion("a trade-off function has a mu for each delta", "say which: charge_delta=1e-6")
         if isinstance(statement, GDP):
@@ -133,7 +133,7 @@ def _curve_of(statement: Guarantee) -> tuple[Guarantee | None, Fraction]:
 
 
 def _remainder(curve: Guarantee, left: int) -> tuple[int, int] | None:
-    """What remains of mu^2 = left after a release of that curve, and the leak that it costs, in units; None: nothing does."""
+    """What remains of a square of mu, `left`, after a release of that curve, and its leak, in units; None: nothing does."""
     if left <= 0:
         return None
     try:
@@ -229,7 +229,7 @@ PAIR = Pair()
 
 
 class Converted(Gaussian):
-    """An (epsilon, delta) ledger that was converted: mu^2 and delta, within what was left of the pair."""
+    """A ledger of approximate DP that was converted: the square of mu and delta, within what was left of the pair."""
 
     name = "ApproxDP"
     state = "gaussian"
@@ -253,7 +253,7 @@ class Converted(Gaussian):
 
 
 def gaussian_limit(left: Price) -> Price:
-    """mu^2 and the leak that what is left of a pair converts to, in units; (0, 0) when nothing does.
+    """The square of mu and the leak that what is left of a pair converts to, in units; (0, 0) when nothing does.
 
     >>> pair = Price(units_down(8.0, AMOUNT_BITS), units_down(1e-5, DELTA_BITS))
     >>> round(float(amount_of(gaussian_limit(pair).amount)) ** 0.5, 3)
@@ -313,7 +313,7 @@ def currency_of(budget: Guarantee) -> Currency:
     found = CURRENCIES.get(type(budget).__name__) if isinstance(budget, (GDP, ZCDP, PureDP, ApproxDP)) else None
     if found is None:
         raise PrivacyError(
-            "a budget must be GDP(mu), GDP(mu, delta), ApproxDP(epsilon, delta), ZCDP(rho) or cf.PureDP(epsilon), got "
+            "a budget must be cf.GDP(...), ApproxDP(epsilon, delta), ZCDP(rho) or cf.PureDP(epsilon), got "
             f"{type(budget).__name__}; for instance GDP(2.0)"
         )
     return found

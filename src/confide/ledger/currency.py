@@ -2,8 +2,8 @@
 
 | guarantee of the release | GDP | (epsilon, delta), as a pair | ZCDP | PureDP |
 | --- | --- | --- | --- | --- |
-| GDP(mu) | mu^2 | at a delta' of its curve | mu^2/2 | refused |
-| GDP(mu, delta > 0) | mu^2 and delta | at a delta' of its curve | refused | refused |
+| GDP | mu * mu | at a delta' of its curve | mu * mu/2 | refused |
+| GDP, delta > 0 | mu * mu and delta | at a delta' of its curve | refused | refused |
 | PureDP(epsilon) | what it leaves | epsilon | epsilon^2/2 | epsilon |
 | ApproxDP(epsilon, delta) | what PureDP(epsilon) leaves, and delta | epsilon and delta | refused | refused |
 | ZCDP(rho) | refused | at a delta' of its curve | rho | refused |
@@ -11,9 +11,9 @@
 | TradeOff(f) | what it leaves, or mu(delta')^2 and delta' | at a delta' of its curve | refused | refused |
 
 delta' is the caller's `charge_delta`. Sums of these are filters: releases may be chosen adaptively, as long as the total
-stays within a limit that was fixed in advance (docs/ledger.md). In mu^2 (`currencies`) a release that is not
-Gaussian is charged by what remains after it, or by the Gaussian curve that covers it where that is cheaper. An
-(epsilon, delta) ledger is a pair and may be converted to mu^2 and delta once (`currencies`). This module has what all
+stays within a limit that was fixed in advance (docs/ledger.md). In a Gaussian ledger (`currencies`) a release that is not
+Gaussian is charged by what remains after it, or by the Gaussian curve that covers it where that costs less. An
+ledger of approximate DP is a pair and may be converted to Gaussian DP once (`currencies`). This module has what all
 share, and the two that are plain sums of one number.
 
 Privacy in whole units: a charge is rounded up, a limit down, both from the exact value of the float.
@@ -46,7 +46,7 @@ LARGEST = 2**62
 
 @dataclass(frozen=True)
 class Price:
-    """An amount of privacy in whole units: `amount` (mu^2, rho or epsilon) in 2^-40, `delta` in 2^-60.
+    """An amount of privacy in whole units: `amount` (the square of mu, rho or epsilon) in 2^-40, `delta` in 2^-60.
 
     >>> Price(1, 2) + Price(3, 4)
     Price(amount=4, delta=6)
@@ -83,7 +83,7 @@ def units_down(value: Fraction | float, bits: int) -> int:
 
 
 def amount_of(units: int) -> Fraction:
-    """The exact mu^2, rho or epsilon of a number of units."""
+    """The exact square of mu, rho or epsilon of a number of units."""
     return Fraction(units, 1 << AMOUNT_BITS)
 
 
@@ -175,7 +175,7 @@ class Currency(ABC):
     def cost(self, statement: Guarantee) -> tuple[Fraction, Fraction]:
         """What a statement costs before rounding, never too low: (amount, delta).
 
-        Raises `NoConversion` when no proof leads from the statement into this currency.
+        Raises `NoConversion` when no proof leads from the statement into this unit of account.
         """
 
     def price(self, statement: Guarantee) -> Price:
@@ -193,13 +193,13 @@ class Currency(ABC):
         limit = Price(units_down(amount, AMOUNT_BITS), units_down(delta, DELTA_BITS))
         if limit.amount < 1 or (delta > 0 and limit.delta < 1):
             raise PrivacyError(
-                f"the budget {budget} is below the units of a ledger, 2^-40 for mu^2, rho and epsilon and 2^-60 for "
+                f"the budget {budget} is below the units of a ledger, 2^-40 for the square of mu, rho and epsilon and 2^-60 for "
                 "delta; nothing would ever fit",
                 "give a larger one, for instance GDP(1.0)",
             )
         if limit.amount > LARGEST:
             raise PrivacyError(
-                f"the budget {budget} is above what a ledger counts, mu^2, rho or epsilon of 2^22, and would "
+                f"the budget {budget} is above what a ledger counts, 2^22 for the square of mu, rho or epsilon, and would "
                 "protect nobody",
                 "give one of at most GDP(2048.0)",
             )
@@ -216,7 +216,7 @@ class Currency(ABC):
     def conversion(self, dataset: str, left: Price) -> tuple[Currency, Price]:
         """The currency and the limit of what is left of an account once it is converted; `PlanError` where there is nothing to."""
         raise PlanError(
-            f"dataset {dataset!r} is counted in {self.name}, and only an (epsilon, delta) ledger is converted",
+            f"dataset {dataset!r} is counted in {self.name}, and only a ledger of approximate DP is converted",
             "leave the conversion out",
         )
 
@@ -260,7 +260,7 @@ class Currency(ABC):
         return Price(int(due.amount - price.amount == 1), int(due.delta - price.delta == 1))
 
     def share(self, limit: Price, price: Price) -> tuple[bool, Fraction]:
-        """How much of the limit a price takes, to tell the cheapest of several; sorts, smaller is cheaper."""
+        """How much of the limit a price takes, to find the smallest of several; it sorts."""
         if price.delta and not limit.delta:
             return True, Fraction(0)
         return False, max(Fraction(price.amount, limit.amount or 1), Fraction(price.delta, limit.delta or 1))
@@ -286,7 +286,7 @@ class Concentrated(Currency):
     """Zero-concentrated differential privacy: rho adds up (Bun and Steinke 2016)."""
 
     name = "ZCDP"
-    accepts = "ZCDP and PureDP statements, and GDP statements with delta = 0"
+    accepts = "ZCDP and PureDP statements, and GDP statements with delta 0"
 
     def cost(self, statement: Guarantee) -> tuple[Fraction, Fraction]:
         match statement:

@@ -153,7 +153,7 @@ def _plain(account: Account, statements: Sequence[Guarantee], delta: float | Non
 def _by_what_remains(
     account: Account, statements: Sequence[Guarantee], plain: Sequence[Chosen], delta: float | None
 ) -> list[Chosen]:
-    """Statements at the price of what remains after them, where that may be the cheapest."""
+    """Statements by what remains after them, where that may be the smallest cost."""
     if account.currency.state == "pair" and (plain or delta is not None):
         # what was asked for as a pair is charged as that pair, and not by another point of the curve
         statements = [offer.statement for offer in plain if offer.counted == offer.statement]

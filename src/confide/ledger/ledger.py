@@ -742,7 +742,7 @@ class Ledger:
                 )
         except LedgerBusy as error:
             reason = str(error).replace("nothing was charged", "the receipt was not written")
-            raise LedgerBusy(f"charge {charge.seq} of dataset {self._dataset!r} stays, unfinished: {reason}") from None
+            raise LedgerBusy(f"charge {charge.seq} of dataset {self._dataset!r} stays, without a release: {reason}") from None
         return receipt_of(row)
 
     def find(self, release_sha256: str) -> Receipt | None:
@@ -769,7 +769,7 @@ class Ledger:
         -------
         LedgerState
             `print` shows it as ``confide ledger show`` does. A charge without a
-            receipt has the status "unfinished". It is never refunded.
+            receipt has the status "without_release". It is never refunded.
         """
         with self._store.reading() as connection:
             return state_of(self._read(connection), rows.chain_rows(connection, self._dataset))

@@ -105,7 +105,7 @@ def summary(state: LedgerState, *, verbose: bool, utc: bool) -> str:
     ]
     if entries:
         lines += ["", *_table(entries, utc=utc)]
-    unpaid = [row for row in state.rows if row.status == "unfinished"]
+    unpaid = [row for row in state.rows if row.status == "without_release"]
     without = ", ".join(f"entry {row.seq}" for row in unpaid) or "none"
     end = f"Tip hash {state.tip[:8]}     (receipts: {'below' if verbose else '--verbose'})"
     told = f"Charged without release: {without}"

@@ -172,7 +172,7 @@ class Entry:
     amount, spent : str
         What it charged or was converted to, and the total after it.
     status : str
-        Of a charge: "released", or "unfinished" where it has no receipt.
+        Of a charge: "released", or "without_release" where it has no receipt.
     method, title : str
         Name and version of the method, and the title of the result.
     plan_sha256, release_sha256, hash : str
@@ -223,7 +223,7 @@ class LedgerState:
         The total of the charges and what is left, in the parameters in which charges add up.
     units : mapping of str to int
         The same as whole numbers: amounts in 2^-40, deltas in 2^-60.
-    unfinished : int
+    without_release : int
         How many charges have no receipt. They stay charged.
     tip : str
         The tip hash, 64 digits.
@@ -246,7 +246,7 @@ class LedgerState:
     spent: str
     remaining: str
     units: Mapping[str, int]
-    unfinished: int
+    without_release: int
     tip: str
     rows: tuple[Entry, ...]
     enforced: bool = False
@@ -308,7 +308,7 @@ class Verification:
         The number of entries.
     tip : str
         The tip hash.
-    unfinished : tuple of int
+    without_release : tuple of int
         The charges without a receipt.
     """
 
@@ -316,12 +316,12 @@ class Verification:
     problems: tuple[str, ...]
     rows: int
     tip: str
-    unfinished: tuple[int, ...] = ()
+    without_release: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         entries = f"{self.rows} {'entry' if self.rows == 1 else 'entries'}"
         if self.ok:
-            without = ", ".join(f"entry {seq}" for seq in self.unfinished) or "none"
+            without = ", ".join(f"entry {seq}" for seq in self.without_release) or "none"
             return f"pass  hash chain, totals and limits of {entries}; charged without release: {without}"
         return "\n".join(f"FAIL  {problem}" for problem in self.problems)
 
@@ -355,7 +355,7 @@ def state_of(account: Account, rows: Sequence[Mapping[str, Any]]) -> LedgerState
             "remaining_amount": left.amount,
             "remaining_delta": left.delta,
         },
-        unfinished=sum(entry.status == "unfinished" for entry in entries),
+        without_release=sum(entry.status == "without_release" for entry in entries),
         tip=account.tip,
         rows=entries,
         enforced=account.enforced,
@@ -403,7 +403,7 @@ def _entries(account: Account, rows: Sequence[Mapping[str, Any]]) -> tuple[Entry
                 guarantee=str(guarantee_from_text(row["guarantee"])),
                 amount=currency.text(price) if kind in ("charge", "convert") else "",
                 spent=currency.text(spent),
-                status=("released" if row["seq"] in released else "unfinished") if kind == "charge" else "",
+                status=("released" if row["seq"] in released else "without_release") if kind == "charge" else "",
                 method=row["method"],
                 plan_sha256=row["plan_sha256"],
                 note=_note(row),

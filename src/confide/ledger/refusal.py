@@ -72,7 +72,7 @@ def pure_note(account: Account, statement: Guarantee) -> str:
     if not isinstance(statement, PureDP) or not isinstance(account.currency, Gaussian):
         return ""
     return (
-        "a ledger in mu^2 counts a pure release by what it leaves of the Gaussian curve, so that a few large ones use it up sooner than "
+        "a Gaussian ledger counts a pure release by what it leaves of the Gaussian curve, so that a few large ones use it up sooner than "
         "their epsilons add up; for pure releases alone open a ledger of its own in epsilon: Ledger.create(path, dataset=..., "
         "budget=PureDP(3.0))"
     )

@@ -3,8 +3,8 @@
 Also the guarantee of two ledgers over one dataset for a person: one of an enforced unit, one of records.
 
 A person with m rows is covered by the unit's releases as one unit and by the records' as m records, which is m times their mu (group
-privacy of a Gaussian trade-off, Dong, Roth, Su 2022, Theorem 2.14): in all GDP(sqrt(b_unit + m^2 b_record)), b the sums of mu^2 spent
-(their Corollary 3.3). One relation and no delta on either side, else nothing is said.
+privacy of a Gaussian trade-off, Dong, Roth, Su 2022, Theorem 2.14). In all mu is sqrt(b_unit + m^2 b_record), with b the sums of the
+squares of mu that are charged (their Corollary 3.3). One relation and no delta on either side, else nothing is said.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def jointly(one: LedgerState, other: LedgerState, rows: int) -> GDP:
     """What a person with so many rows has from both ledgers together, in either order.
 
     Raises `PlanError` where the two are not of one dataset and relation, one of an enforced unit and one of records, or have spent a
-    delta or another currency than Gaussian ones.
+    delta or another unit of account than Gaussian ones.
     """
     unit, record = (one, other) if one.enforced else (other, one)
     if not unit.enforced or record.enforced or record.unit != "record" or record.rows_per_unit > 1:

@@ -61,8 +61,8 @@ def examine(
         walk.compare_outputs(outputs)
     for item in tips:
         walk.look_for(item)
-    unfinished = tuple(seq for seq in walk.charges if seq not in walk.paid)
-    return Verification(not walk.problems, tuple(walk.problems), len(rows), str(walk.tip), unfinished)
+    without_release = tuple(seq for seq in walk.charges if seq not in walk.paid)
+    return Verification(not walk.problems, tuple(walk.problems), len(rows), str(walk.tip), without_release)
 
 
 @dataclass

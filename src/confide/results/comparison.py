@@ -112,7 +112,7 @@ class Comparison:
         return [table.level_name(name) for name, _ in rows], [[one.get(row, "") for row in rows] for one in found]
 
     def _notes(self) -> list[tuple[str, str]]:
-        """The level of the intervals, then each result: what is estimated, its status, its guarantee, its release."""
+        """The level of the intervals, then each result: its estimand, status, its guarantee, its release."""
         found = [("Cells", f"estimate ({level_words(self.alpha)} CI)")]
         for title, one in self.results.items():
             status = one.status.replace("_", " ")

@@ -250,7 +250,7 @@ class Curve(BaseResult):
 
     @property
     def privacy_share(self) -> pd.Series[float]:
-        """The part of each squared half-width, at 95 %, that sampling alone would not give (`confide.results.base`)."""
+        """The privacy share of each 95% interval (`confide.results.privacy_share`)."""
         return pd.Series(self._share, index=list(self.names))
 
     @property

@@ -196,7 +196,7 @@ _EXACT = "numbers of persons from {files}, read as public and exact; nothing fur
 
 @dataclass(frozen=True)
 class Calibrated:
-    """Public totals, and what is moved to them."""
+    """Public totals, and what is calibrated to them."""
 
     poststratify: Annotated[
         list[str] | None,

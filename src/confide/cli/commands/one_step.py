@@ -5,6 +5,7 @@ The settings of the methods that a command asks are its options, made of the fie
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,13 +36,29 @@ _REGRESSIONS = (_LINE, cf.regression.Logistic, cf.regression.Poisson, cf.regress
 _INTERVALS = (cf.intervals.MeanAndVariance, cf.intervals.Proportion, cf.intervals.Difference, cf.intervals.Slope)
 
 
-def _check_covers(settings: dict[str, Any]) -> None:
-    """Refuse if the inference target is missing."""
-    if "inference" not in settings:
-        raise Refused(
-            "--inference is required: give --inference population if the records are a sample of it, or --inference dataset for intervals "
-            "about exactly these records"
-        )
+#: What a release in one go needs beside schema and formula: how it is called, and how it is given.
+_NEEDS = {
+    "inference": ("--inference", "--inference population"),
+    "privacy": ("a cost (--mu, --rho, --epsilon, or --margin)", "--mu 0.5"),
+    "ledger": ("a ledger (--ledger LEDGER, or --unaccounted to charge none)", "--ledger ledger.db"),
+}
+
+
+def _check_complete(ctx: typer.Context, once: OneStepRequest, settings: Mapping[str, Any] | None = None) -> None:
+    """Refuse a command without a cost or a ledger, naming all that is missing. settings: of a method that needs an inference target."""
+    missing = {
+        "inference": settings is not None and "inference" not in settings,
+        "privacy": not once.privacy.given,
+        "ledger": once.account.ledger is None and not once.account.unaccounted,
+    }
+    lacks = [name for name, on in missing.items() if on]
+    if not lacks:
+        return
+    said = [_NEEDS[name][0] for name in lacks]
+    if "inference" in lacks:
+        said[0] += " (population: the records are a sample of it; dataset: exactly these records)"
+    listed = " and ".join(filter(None, [", ".join(said[:-1]), said[-1]]))
+    raise Refused(f"{ctx.command_path} needs {listed}", f"add {' '.join(_NEEDS[name][1] for name in lacks)}")
 
 
 @partial(spread, own=fields_of(*_TABLES.values()))
@@ -78,7 +95,7 @@ def table(
     if name not in _TABLES:
         raise Refused(f"--kind must be one of {', '.join(_TABLES)}, got {name!r}{near_match(name, tuple(_TABLES))}")
     settings = once.parameters.settings(**own.given())
-    _check_covers(settings)
+    _check_complete(ctx, once, settings)
     at_once(ctx.obj, once, data, schema, partial(make, name, formula, settings))
 
 
@@ -128,6 +145,7 @@ def test(
     session: Session = ctx.obj
     wanted, ask = tests.asked_of(name, formula, **asked.given())
     settings = once.parameters.settings(**own.given())
+    _check_complete(ctx, once)
     with session.doing("plan"):
         tests.check_weights(name, settings)
         kind = tests.METHODS[name]
@@ -181,6 +199,7 @@ def interval(
     """
     session: Session = ctx.obj
     settings = once.parameters.settings(**own.given())
+    _check_complete(ctx, once)
     once.account.check(once.simulate)
     with session.doing("plan"):
         found = load_schema(schema)
@@ -212,7 +231,7 @@ def describe(
       --mu 0.5 --inference population --medians age --ledger ledger.db
     """
     settings = once.parameters.settings(**own.given())
-    _check_covers(settings)
+    _check_complete(ctx, once, settings)
     at_once(ctx.obj, once, data, schema, partial(make, _DESCRIBE.name, formula, settings))
 
 
@@ -245,5 +264,6 @@ def regress(
     """
     beyond.check()
     settings = once.parameters.settings(**own.given())
+    _check_complete(ctx, once)
     read = lambda release: beyond.shown(engine.infer(release))  # noqa: E731
     at_once(ctx.obj, once, data, schema, partial(make, method, formula, settings), read, beyond)

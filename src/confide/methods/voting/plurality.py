@@ -126,7 +126,7 @@ class Vote(Answered):
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """The rule's probabilities by gap."""
         return (
-            Column("gap", self.gaps, "number", head="gap"),
+            Column("difference", self.gaps, "number", head="difference"),
             Column("p_correct", np.maximum(1 - self.wrong - self.silent, 0.0), "share", head="P(correct)"),
             Column("p_wrong", self.wrong, "share", head="P(wrong)"),
             Column("p_none", self.silent, "share", head="P(no label)"),

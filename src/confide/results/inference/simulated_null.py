@@ -11,7 +11,7 @@ kappa^(nu/2) exp(-kappa chi/2) on (0, 1), chi = |D|^2 in noise units (Strawderma
 an inverse Wishart factor with as many degrees as records stand behind the restrictions. In coordinates where S is the identity
 eigenvalues lie between 0 and 3, or what is seen: they are means of the records' variances over the average one. The statistic
 is formed with the mean of K (M + G) K'; given M and a direction its square is a multiple of chi-square, whose tail is averaged: smooth,
-and right in form as far out as the normal distribution of errors goes.
+and right in form to the extent that errors are normal.
 Sources: Strawderman 1971 (prior); Gelman et al., Bayesian Data Analysis, 3.6 (inverse Wishart); Greene, Econometric Analysis, 5.4 (Wald).
 
 Student's t and the normal distribution in one: degrees of freedom that may be infinite, one number or one for each estimate.
@@ -50,7 +50,7 @@ _GRID = (np.arange(400) + 0.5) / 400
 class NoisyMiddleMatrix:
     """A released covariance of scores, (k, k): `values` = M + noise.
 
-    sd (k, k): SD of the noise on the diagonal, and sqrt(2) times it off the diagonal (one number for a symmetric Gaussian matrix, 0 where
+    `sd` (k, k): SD of the noise on the diagonal, and sqrt(2) times it off the diagonal (one number for a symmetric Gaussian matrix, 0 where
     nothing was drawn); shape (k, k): M if residual variances are equal; shape_sd: the relative standard deviation of shape's size.
 
     >>> NoisyMiddleMatrix(np.eye(2), np.full((2, 2), 0.1), np.eye(2), 0.05).draws(np.random.default_rng(1), 3).shape

@@ -425,7 +425,7 @@ def status_words(result: Shown) -> str:
 
 
 def flag_words(flag: str) -> str:
-    """A flag in words: its own, else those of the glossary; of a flag that has none, its name.
+    """The text of a flag: its own, else those of the glossary; of a flag that has none, its name.
 
     >>> flag_words("no_interval"), flag_words("small_blocks")
     ('The method gives estimates without intervals.', 'small blocks')

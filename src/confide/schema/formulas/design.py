@@ -15,6 +15,7 @@ levels.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -107,6 +108,10 @@ def _column(name: str, cells: Any, schema: Schema) -> Array:
 
 # Rows that are computed together: small enough for the processor's cache, large enough that calls cost little.
 _BLOCK = 4096
+
+
+#: A level in the name of a coefficient.
+_LEVEL = re.compile(r"\[T\.[^\]]*\]")
 
 
 @dataclass(frozen=True)
@@ -233,6 +238,11 @@ class ModelMatrix:
     def names(self) -> tuple[str, ...]:
         """Names of the coefficients, as in statsmodels: "Intercept", "age", "region[T.S]", "log(income)", "a:b"."""
         return (*(("Intercept",) if self.intercept else ()), *(term.name for term in self.terms))
+
+    @cached_property
+    def features(self) -> str:
+        """The features for a title, each factor once: "age, region"; "1" for the intercept alone."""
+        return ", ".join(dict.fromkeys(_LEVEL.sub("", term.name) for term in self.terms)) or "1"
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

@@ -334,7 +334,7 @@ def target_of(line: CertifiedLine) -> str:
     """The estimand, in words."""
     design = line.map.design
     kind = "least squares with public leverage weights" if weighs(line) else "least squares"
-    return f"linear regression of {design.response.name} on {', '.join(design.names)}, {kind}"
+    return f"linear regression of {design.response.name} on {design.features}, {kind}"
 
 
 def intervals_for_of(line: CertifiedLine) -> str:

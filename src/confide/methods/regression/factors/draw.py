@@ -100,7 +100,7 @@ class FactorMeans:
             "statistics": {name: statistics[name] for name in shares},
             "passes": 1 if self.levels.told_by_sums else 3,
             "constants": {},
-            "target": f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, {TARGET}",
+            "target": f"linear regression of {self.design.response.name} on {self.design.features}, {TARGET}",
             "intervals_for": INTERVALS_FOR.format(self.design.response.name),
             "warnings": ()
             if self.clipping_check

@@ -105,7 +105,7 @@ class FisherLine:
 
     @property
     def _model(self) -> str:
-        response, names = self.design.response.name, ", ".join(self.design.names)
+        response, names = self.design.response.name, self.design.features
         if self.levels is None:
             return f"Poisson regression of {response} on {names}"
         kind = "logistic" if self.family == LOGIT else "probit"

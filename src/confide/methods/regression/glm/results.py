@@ -264,7 +264,7 @@ class ModelEstimates(DesignEstimates):
 
     @property
     def ratio_name(self) -> str:
-        """What exp of a coefficient is, where the picture shows it."""
+        """The kind of ratio, where the picture shows it."""
         return "" if self.look.kind == "coefficients" else self._ratio.replace("_", " ")
 
     def _ratios(self, alpha: float) -> pd.DataFrame:

@@ -489,8 +489,8 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
             else ""
         )
         return (
-            f"assumed: beyond the last bin that can be measured, tails of scores fall at least as |s|^-{USUAL_INDEX:g}{lumps}; without "
-            f"that (limit='none') intervals are {self._width(whole / own)}"
+            f"assumed: tails of scores fall at least as |s|^-{USUAL_INDEX:g} beyond the last bin that can be measured{lumps}; without it "
+            f"(limit='none') intervals are {self._width(whole / own)}"
         )
 
     def _allowed(self, moved: Array, covariance: Array, df: Array, bias: Array) -> str:

@@ -68,7 +68,7 @@ class LeastSquaresRounds:
             "statistics": statistics,
             "passes": PASSES,
             "constants": {},
-            "target": f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, least squares",
+            "target": f"linear regression of {self.design.response.name} on {self.design.features}, least squares",
             "intervals_for": (
                 f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds; "
                 f"sampling of records and privacy noise, unequal residual variances and nonlinear means allowed, "

@@ -599,7 +599,7 @@ class SurveyLine:
             "statistics": statistics,
             "passes": PASSES + (WEIGHTS in statistics),
             "target": (
-                f"linear regression of {self.design.response.name} on {', '.join(self.design.names)}, least squares, {self.drawn.words}"
+                f"linear regression of {self.design.response.name} on {self.design.features}, least squares, {self.drawn.words}"
             ),
             "intervals_for": (
                 f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds, "

@@ -106,7 +106,7 @@ class TableOneResult(BaseResult):
         return [(row, cells) for row in self.rows for cells in row.cells(alpha)]  # type: ignore[attr-defined]
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """The wide table: mean (sd), median [quartiles] or number (share) of each row, in one column for each group."""
+        """The wide table: mean (SD), median [quartiles] or number (share) of each row, in one column for each group."""
         cells = [one for _, one in self._cells(alpha)]
         sizes = [f"{size:,.0f}" for size in self.sizes]
         found = [Column("term", [self._what, *(one.name for one in cells)], "name", head=self.rows_are)]
