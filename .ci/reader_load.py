@@ -89,8 +89,8 @@ def slices():
     return {
         "linear_regression": lambda: str(cf.linear_regression("y ~ x", read(lines), **common())),
         "logistic_regression": lambda: str(cf.logistic_regression("y ~ x", read(binary), **common())),
-        "tables.counts": lambda: str(cf.tables.counts("g", read(groups), covers="population", **common())),
-        "tables.means": lambda: str(cf.tables.means("v ~ g", read(groups), covers="population", **common())),
+        "tables.counts": lambda: str(cf.tables.counts("g", read(groups), inference="population", **common())),
+        "tables.means": lambda: str(cf.tables.means("v ~ g", read(groups), inference="population", **common())),
         "intervals.proportion": lambda: str(cf.intervals.proportion(read(people), "smoker", **pure())),
     }
 

@@ -54,7 +54,7 @@ def test_500_rows_of_one_person_are_one_rows_worth_in_every_method(name: str) ->
 def test_every_method_of_the_registry_is_among_them() -> None:
     """But the histogram of contributions, which counts the rows of persons and pays for that (`test_the_histogram_...`)."""
     named = {type(method).name for method, _ in CASES.values()}
-    assert {one.name for one in list_methods()} - named == {"rows_per_unit"}
+    assert {one.name for one in list_methods()} - named == {"rows_per_unit_table"}
 
 
 def book(path: Path, **more: Any) -> cf.Ledger:

@@ -20,7 +20,7 @@ from tests.results.results_examples import NAMES, Maker
 
 import confide as cf
 from confide.results.pages.content import flag_words
-from confide.results.privacy_share import DOMINATES, dominated, marked, noise_share, sampling_alone
+from confide.results.pages.table import DOMINATES, dominated, marked, noise_share, sampling_alone
 
 
 def _asked(mu: float, seed: int = 1, relation: str = "add-remove") -> dict[str, Any]:

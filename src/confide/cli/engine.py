@@ -347,6 +347,7 @@ def at_once(
     terms = once.privacy.terms() if terms is None else terms
     drawings, force = once.drawings, once.written.force
     outputs = {"-o": once.output, **drawings.places}
+    session.uncharged = once.account.unaccounted
     begin(session, once.account, once.simulate, outputs, {**inputs, "the schema": schema}, data)
     with drawings.reserved(force=force) as drawn, reserve(once.output, force=force) as place:
 

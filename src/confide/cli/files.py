@@ -391,12 +391,17 @@ def show_result(
     """
     drawings = drawings or Drawings()
     from confide.results.base import BaseResult  # here, because results are slow to load
+    from confide.results.pages.content import PUBLISHED, UNCHARGED
     from confide.results.pages.publication import Report
 
     with session.doing("showing the result"):
         every = {"verbose": True} if session.verbose and isinstance(result, (BaseResult, Report)) else {}
         text = result.summary(**_level(result.summary, alpha), **every)
-    session.say(text)
+    text = text.replace(PUBLISHED, UNCHARGED) if session.uncharged else text
+    # the last line has the release ID, and room for where the rest is
+    start, _, last = text.rpartition("\n")
+    fits = last.startswith("Release ID") and len(last) < 52 and not every
+    session.say("\n".join(filter(None, [start, f"{last:<53}(details: --verbose)"])) if fits else text)
     result = drawings.looking(result)
     ways: dict[str, tuple[str, Callable[[Path], object]]] = {
         "--report": ("writing the report", lambda path: _save_report(result, path, alpha, further, drawings.figure)),

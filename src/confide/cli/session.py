@@ -53,7 +53,7 @@ class Session:
     charging: whether the command charges. charge: "none", "possible" (during a release with a ledger) or "made".
     ledger, dataset: those that were named, or opened. options: of the command.
     `cheaper`: the `confide plan` for another cost, from its options. kept: the file of the release. spoke: whether stdout has its document.
-    mute: prints nothing, for a rehearsal. verbose: whether all facts and notes of a table are printed.
+    mute: prints nothing, for a rehearsal. uncharged: charged to no ledger. verbose: whether all facts and notes of a table are printed.
     """
 
     json: bool = False
@@ -68,6 +68,7 @@ class Session:
     kept: str | None = None
     spoke: bool = False
     mute: bool = False
+    uncharged: bool = False
     verbose: bool = False
 
     # speaking -------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from confide.core.units.privacy_unit import RULE, WHOLE, check_rows, counted_wor
 from confide.core.units.subgroup import Subset, in_subgroup
 from confide.errors import PlanError, ReleaseError
 from confide.guarantees import GDP, ApproxDP, Guarantee
-from confide.guarantees.plain_words import kind_words
+from confide.guarantees.conversion import kind_words
 from confide.guarantees.validation import is_count
 from confide.guarantees.values import weakness
 from confide.schema import Schema
@@ -668,12 +668,13 @@ def _error_lines(forecast: Mapping[str, Any]) -> list[str]:
         for name in forecast[counts[0]]
     }
     width = max(*map(len, cells), 4) + 2
-    heads = [f"n = {key}" for key in counts]
-    heads[0] = f"expected std. err., {heads[0]}"
+    heads = [f"n = {int(key):,}" if key.isdecimal() else f"n = {key}" for key in counts]
+    heads = [f"expected std. err., {heads[0]}"] if len(heads) == 1 else heads
     wide = 2 + max(len(cell) for row in [heads, *cells.values()] for cell in row)
+    above = [] if len(counts) == 1 else ["expected std. err."]
     head = "term".ljust(width) + "".join(f"{one:>{wide}}" for one in heads)
     rows = [f"{name:<{width}}" + "".join(f"{cell:>{wide}}" for cell in row) for name, row in cells.items()]
-    return [head, "-" * len(head), *rows]
+    return [*above, head, "-" * len(head), *rows]
 
 
 def _outlooks(forecast: Mapping[str, Any], *, shares: bool = False) -> list[str]:
@@ -701,8 +702,13 @@ def _expected(cell: Any, between: tuple[float, float] | None = None) -> str:
     if cell is None:
         return "n/a"
     if between is not None:
-        return f"{cell:.4g} ({_expected(between)})"
-    return f"{cell[0]:.4g} to {cell[1]:.4g}" if isinstance(cell, tuple) else f"{cell:.4g}"
+        return f"{_figure(cell)} ({_expected(between)})"
+    return f"{_figure(cell[0])} to {_figure(cell[1])}" if isinstance(cell, tuple) else _figure(cell)
+
+
+def _figure(value: float) -> str:
+    """Three figures, with commas and without an exponent."""
+    return f"{float(f'{value:.3g}'):,.10g}"
 
 
 def _outlook(chance: float, whole: str) -> str:

@@ -35,6 +35,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterable
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from math import exp, inf, isfinite, log, nextafter
 from typing import Any
@@ -574,3 +575,73 @@ def _down(number: float) -> float:
     # The statement that leads back is itself rounded up by SLACK, and mu grows as slowly as the root of epsilon: twice the
     # slack in epsilon answers one in mu; four times leaves room for the float on either side.
     return nextafter(number * (1 - 4 * SLACK), -inf)
+
+
+_KINDS: tuple[tuple[type[Any], str, tuple[str, ...]], ...] = (
+    (GDP, "Gaussian DP", ("mu", "delta")),
+    (PureDP, "pure DP", ("epsilon",)),
+    (ZCDP, "zero-concentrated DP", ("rho",)),
+    (ApproxDP, "approximate DP", ("epsilon", "delta")),
+)
+
+
+def implied_pair(
+    guarantee: Guarantee, delta: float = 1e-6, *, requested: Guarantee | None = None
+) -> tuple[float, float] | None:
+    """The epsilon that follows at a delta, rounded up to three figures; None where it is stated already or none follows.
+
+    requested: what was asked for; where it is that pair, it is not rounded up beyond it.
+
+    Examples
+    --------
+    >>> from confide.guarantees import GDP
+    >>> implied_pair(GDP(1.0))
+    (4.89, 1e-06)
+    """
+    if isinstance(guarantee, (PureDP, ApproxDP)):
+        return None
+    try:
+        epsilon = guarantee.to_approx(delta=delta).epsilon
+    except PrivacyError:
+        return None
+    if isinstance(requested, ApproxDP) and requested.delta == delta and abs(epsilon / requested.epsilon - 1) < 1e-6:
+        return requested.epsilon, delta
+    return _raised(epsilon), delta
+
+
+def bare_words(guarantee: Guarantee) -> str:
+    """A guarantee by its kind and numbers alone, each rounded up to three figures; a delta of 0 is not written.
+
+    Examples
+    --------
+    >>> from confide.guarantees import GDP
+    >>> bare_words(GDP(2.0)), bare_words(GDP(1.0, 1e-6))
+    ('Gaussian DP, mu = 2', 'Gaussian DP, mu = 1, delta = 1e-06')
+    """
+    for kind, words, fields in _KINDS:
+        if type(guarantee) is kind:
+            given = [(one, getattr(guarantee, one)) for one in fields]
+            return ", ".join([words, *(f"{one} = {_raised(number):.3g}" for one, number in given if number)])
+    return str(guarantee)
+
+
+def kind_words(guarantee: Guarantee, requested: Guarantee | None = None) -> str:
+    """A guarantee by its kind and numbers, with what it implies, each rounded up to three figures.
+
+    Examples
+    --------
+    >>> from confide.guarantees import GDP, PureDP
+    >>> kind_words(GDP(0.5)), kind_words(PureDP(1.0))
+    ('Gaussian DP, mu = 0.5 (implies epsilon 2.26 at delta 1e-6)', 'pure DP, epsilon = 1')
+    """
+    said = bare_words(guarantee)
+    pair = implied_pair(guarantee, requested=requested)
+    if pair is None:
+        return said
+    delta = f"{pair[1]:.0e}".replace("e-0", "e-")
+    return f"{said} (implies epsilon {pair[0]:#.3g} at delta {delta})".replace(". at", " at")
+
+
+def _raised(number: float) -> float:
+    """A bound on a risk is rounded up."""
+    return float(Context(3, ROUND_CEILING).create_decimal(Decimal(repr(number))))

@@ -742,7 +742,9 @@ class Ledger:
                 )
         except LedgerBusy as error:
             reason = str(error).replace("nothing was charged", "the receipt was not written")
-            raise LedgerBusy(f"charge {charge.seq} of dataset {self._dataset!r} stays, without a release: {reason}") from None
+            raise LedgerBusy(
+                f"charge {charge.seq} of dataset {self._dataset!r} stays, without a release: {reason}"
+            ) from None
         return receipt_of(row)
 
     def find(self, release_sha256: str) -> Receipt | None:

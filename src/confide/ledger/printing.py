@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from confide._helpers import clean
-from confide.guarantees.plain_words import bare_words
+from confide.guarantees.conversion import bare_words
 
 if TYPE_CHECKING:
     from confide.ledger.records import Entry, LedgerState

@@ -27,7 +27,7 @@ from confide.results.pages.content import (
     level_words,
     thousands,
 )
-from confide.results.privacy_share import marked, noise_share
+from confide.results.pages.table import marked, noise_share
 from confide.schema.formulas.design import has_columns
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ class Curve(BaseResult):
 
     @property
     def privacy_share(self) -> pd.Series[float]:
-        """The privacy share of each 95% interval (`confide.results.privacy_share`)."""
+        """The privacy share of each 95% interval (`confide.results.pages.table`)."""
         return pd.Series(self._share, index=list(self.names))
 
     @property

@@ -16,8 +16,7 @@ from confide.results.base import BaseResult
 from confide.results.inference import simulated_null, wald
 from confide.results.inference.simulated_null import JointLaw
 from confide.results.pages.content import ANSWERED, INTERCEPT, WITHOUT_NUMBERS, Column, check_alpha
-from confide.results.pages.table import pvalue
-from confide.results.privacy_share import marked, noise_share
+from confide.results.pages.table import marked, noise_share, pvalue
 
 if TYPE_CHECKING:
     import pandas as pd

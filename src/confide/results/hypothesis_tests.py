@@ -19,8 +19,7 @@ from confide._helpers import later
 from confide.errors import PlanError
 from confide.results.base import BaseResult
 from confide.results.pages.content import Column, check_alpha
-from confide.results.pages.table import DASH
-from confide.results.privacy_share import marked, noise_share
+from confide.results.pages.table import DASH, marked, noise_share
 
 if TYPE_CHECKING:
     import pandas as pd

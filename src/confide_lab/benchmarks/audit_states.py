@@ -132,7 +132,7 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     "wilcoxon": ("wilcoxon", {"formula": "a"}, _TABLE),
     "huber_line": ("huber_line", _FORMULA, _LINE),
     "within": ("within", _FORMULA, _PANEL),
-    "rows_per_unit": ("rows_per_unit", {}, _PANEL),
+    "rows_per_unit_table": ("rows_per_unit_table", {}, _PANEL),
     "publication": (
         "publication",
         {"analyses": {"line": cf.regression.LeastSquares("y ~ a"), "counts": cf.tables.Counts("k", **_INTERVALS_FOR)}},

@@ -16,7 +16,7 @@ from confide.cli.engine import PrivacyUnitOptions, open_ledger
 from confide.cli.files import check_places, ledger_file, load_release, reserve, write_output
 from confide.cli.options import Dataset, Json, Privacy, Written, spread
 from confide.cli.session import Refused, Session
-from confide.guarantees.plain_words import bare_words
+from confide.guarantees.conversion import bare_words
 from confide.ledger.printing import facts as fact_lines, head as head_lines, protects
 
 if TYPE_CHECKING:

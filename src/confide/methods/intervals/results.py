@@ -29,7 +29,7 @@ from confide.results.pages.content import (
     level_words,
     thousands,
 )
-from confide.results.privacy_share import marked, noise_share
+from confide.results.pages.table import marked, noise_share
 
 if TYPE_CHECKING:
     import pandas as pd

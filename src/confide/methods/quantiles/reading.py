@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from confide import _special as special
 from confide._arrays import Array
 from confide.methods.tables.intervals import count_interval, difference, share_interval
-from confide.results.privacy_share import noise_share
+from confide.results.pages.table import noise_share
 from confide.sums.distributions.cumulative import Bins, CumulativeCounts, Strategy, strategy
 
 #: Draws behind a band.

@@ -31,7 +31,7 @@ from confide.results.pages.content import (
     level_words,
     thousands,
 )
-from confide.results.privacy_share import DOMINATED, DOMINATES, dominated
+from confide.results.pages.table import DOMINATED, DOMINATES, dominated
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -50,7 +50,7 @@ from confide.methods.reduction.correlations import (
 from confide.methods.reduction.sums import InfluenceRows, JointMomentRows, JointMoments
 from confide.results.base import BaseResult
 from confide.results.pages.content import Column, Flag, check_alpha, level_words
-from confide.results.privacy_share import marked, noise_share
+from confide.results.pages.table import marked, noise_share
 from confide.schema import CodedFrame
 from confide.schema.formulas.design import has_columns
 from confide.sums.cells.moments import Measure, practice_places

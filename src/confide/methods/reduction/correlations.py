@@ -42,7 +42,7 @@ from confide.guarantees import Guarantee
 from confide.methods.reduction.sums import JointMomentRows, JointMoments, clear_from
 from confide.results.base import BaseResult
 from confide.results.pages.content import LITERAL, Column, check_alpha, folded, level_words
-from confide.results.privacy_share import marked, noise_share
+from confide.results.pages.table import marked, noise_share
 from confide.schema import CodedFrame, Integer, Numeric, Schema
 from confide.schema.formulas.names import parted, quoted
 from confide.sums.cells.moments import Measure, practice_places

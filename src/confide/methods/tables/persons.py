@@ -344,7 +344,7 @@ class RowsPerUnit(Method):
     True
     """
 
-    name: ClassVar[str] = "rows_per_unit"
+    name: ClassVar[str] = "rows_per_unit_table"
     example: ClassVar[str] = ""
     family: ClassVar[str] = "tables"
     source: ClassVar[str] = "exact histogram; Dong, Roth, Su 2022, Theorem 2"

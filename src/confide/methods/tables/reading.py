@@ -30,7 +30,7 @@ from confide.methods.tables.intervals import MeanSums, margin_word
 from confide.methods.tables.layout import Layout
 from confide.results.base import BaseResult, Foreseen
 from confide.results.pages.content import WITHOUT_NUMBERS, check_alpha
-from confide.results.privacy_share import DOMINATES, dominated, noise_share
+from confide.results.pages.table import DOMINATES, dominated, noise_share
 from confide.sums.cells.cell_sums import Axes
 
 if TYPE_CHECKING:

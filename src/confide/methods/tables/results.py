@@ -33,8 +33,7 @@ from confide.results.pages.content import (
     flag_words,
     missing_rules,
 )
-from confide.results.pages.table import WIDEST, Laid, cells_of, interval_head, joined
-from confide.results.privacy_share import DOMINATES
+from confide.results.pages.table import DOMINATES, WIDEST, Laid, cells_of, interval_head, joined
 from confide.schema import Column as SchemaColumn
 from confide.sums.cells.cell_sums import Crossing
 from confide.sums.cells.moments import Measure, MomentRows

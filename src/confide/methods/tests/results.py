@@ -19,7 +19,7 @@ from confide.results.base import BaseResult
 from confide.results.hypothesis_tests import left_out, line_of, too_few, without
 from confide.results.inference import simulated_null
 from confide.results.pages.content import Column, check_alpha, level_words
-from confide.results.privacy_share import marked, noise_share
+from confide.results.pages.table import marked, noise_share
 
 if TYPE_CHECKING:
     import pandas as pd

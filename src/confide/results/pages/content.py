@@ -19,7 +19,7 @@ from confide._helpers import clean, flag_definition, is_flag, severity, status_s
 from confide.core import STATUSES, Release
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
-from confide.guarantees.plain_words import implied_pair, kind_words
+from confide.guarantees.conversion import implied_pair, kind_words
 from confide.schema import Categorical, ModelMatrix
 from confide.schema.columns import Column as SchemaColumn
 from confide.schema.formulas.terms import Indicator, Value
@@ -353,6 +353,7 @@ LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}
 _GRID = 1e-5
 
 PUBLISHED = "Differentially private, may be published"
+UNCHARGED = "Differentially private, charged to no ledger"
 SIMULATED = "SIMULATED NOISE: protects no one"
 
 STATUS_WORDS = {
@@ -559,8 +560,7 @@ def _status_line(result: Shown) -> str:
 def _warnings(result: Shown, own: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Flags of the result and of its rows that are a caution or an alarm, in words."""
     found = [(flag, f"{flag.replace('_', ' ')}: {flag_words(flag)}") for flag in result.flags]
-    marks = [str(mark).split() for one in result.columns(0.05) if one.name == "flags" for mark in one.values if mark]
-    found += _of_rows(marks, dict(own))
+    found += _of_rows(marks, dict(own)) if (marks := _marks(result)) else []
     lines = [(severity(flag).capitalize(), words) for flag, words in found]
     return sorted((line for line in lines if line[0] != "Note"), key=lambda line: line[0] != "Alarm")
 
@@ -577,11 +577,16 @@ def _of_rows(marks: Sequence[Sequence[str]], own: Mapping[str, str]) -> list[tup
 
 def box(result: Shown) -> str:
     """How much care a result asks for: "good", "caution" or "alarm", by its status and its flags; notes ask for none."""
-    grave = {severity(flag) for flag in result.flags} - {"note"}
-    worst = status_severity(result.status)
+    grave, worst = {severity(flag) for flag in result.flags} - {"note"}, status_severity(result.status)
     if worst == "alarm" or "alarm" in grave:
         return "alarm"
-    return "caution" if worst == "caution" or grave else "good"
+    rows = {severity(flag) for mark in _marks(result) for flag in mark} - {"note"}
+    return "caution" if worst == "caution" or grave or rows else "good"
+
+
+def _marks(result: Shown) -> list[list[str]]:
+    """The flags of each row that has some."""
+    return [str(mark).split() for one in result.columns(0.05) if one.name == "flags" for mark in one.values if mark]
 
 
 def privacy_line(result: Any) -> str:

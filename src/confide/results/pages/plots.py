@@ -31,8 +31,7 @@ from confide.results.pages.content import (
     privacy_line,
     thousands,
 )
-from confide.results.pages.table import cells_of, level_name, view
-from confide.results.privacy_share import DOMINATES, dominated
+from confide.results.pages.table import DOMINATES, cells_of, dominated, level_name, view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -239,6 +239,7 @@ class Report:
         room = table.WIDEST - wide - 29
         lines = [f"{'analysis':<{wide}}  {'status':<14}  {'% of cost':>9}  content", "-" * table.WIDEST]
         for name, target in self.targets.items():
+            target = getattr(self.results.get(name), "title", target)
             status, share = self.statuses[name].replace("_", " "), f"{self.shares[name]:.0%}"
             names, words = table.wrapped(clean(name), wide), table.wrapped(clean(target), room)
             lines.append(f"{table.padded(names[0], wide)}  {status:<14}  {share:>9}  {words[0]}")

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from confide._helpers import clean
 from confide._version import __version__
 from confide.guarantees import Guarantee
+from confide.guarantees.plain_words import plain_words
 from confide.results.pages.content import (
     approx_words,
     bias_words,
@@ -106,6 +107,7 @@ def _privacy(result: Shown) -> dict[str, Any]:
         "relation": result.relation,
         "relation_words": clean(relation_words(guarantee)),
         "level": clean(guarantee.describe()),
+        "meaning": clean(plain_words(guarantee)),
         "requested": clean(str(result.requested)),
         "guarantee": clean(str(guarantee)),
         "approx": clean(approx_words(guarantee, requested=result.requested)),

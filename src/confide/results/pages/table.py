@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from math import floor, inf, isfinite, isnan, log10
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from confide._helpers import clean, later
-from confide.results.pages.content import SIMULATED, WITHOUT_NUMBERS, brief, notes
+from confide.results.pages.content import SIMULATED, WITHOUT_NUMBERS, Flag, brief, notes
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,6 +40,8 @@ _NAMED = "term"
 _NEEDLESS = (("privacy_share", "100%"),)
 
 _SCALED = ("estimate", "std_err", "interval")
+# Of rounding, by which an estimate may lie outside its interval.
+_ROUND = 1e-9
 _LABELS = ("name", "text", "number")
 
 
@@ -159,6 +164,9 @@ def cells_of(result: Shown, columns: Sequence[Column], place: int) -> tuple[str,
         scaled = [float(v) for column, v in zip(group, values, strict=True) if column.kind in _SCALED and v is not None]
         digits = _digits(scaled, _error(group, values)) if scaled else None
         whole = any(column.whole for column in group if column.kind == "estimate")
+        ends = [
+            float(v) for column, v in zip(group, values, strict=True) if column.kind == "interval" and v is not None
+        ]
         for column, value in zip(group, values, strict=True):
             if value is None:  # a row that has no such number
                 cells.append("")
@@ -166,6 +174,8 @@ def cells_of(result: Shown, columns: Sequence[Column], place: int) -> tuple[str,
                 cells.append(clean(str(value)))
             elif hidden and column.kind != "number":
                 cells.append(DASH)
+            elif column.kind == "estimate" and len(ends) == 2 and not ends[0] - _ROUND <= value <= ends[1] + _ROUND:
+                cells.append(DASH)  # a mean of a negative number of records, which is none
             elif column.name == "privacy_share" and isfinite(value):
                 cells.append("<1%" if 0 < value < 0.005 else ">99%" if 0.995 <= value < 0.9995 else f"{value:.0%}")
             elif column.percent and isfinite(value):
@@ -209,7 +219,7 @@ def _cell(kind: str, value: float, digits: int | None) -> str:
     if kind == "statistic":
         return number(value, 1 if abs(value) < 1e6 else None)
     if kind == "number":
-        return f"{value:.6g}" if digits is None else number(value, digits)
+        return f"{value:.6g}" if digits is None else number(max(value, 0.0), digits)  # noise can make a count negative
     return {"p": pvalue, "share": "{:.1%}".format}[kind](value)
 
 
@@ -428,3 +438,73 @@ def html(result: Shown, alpha: float) -> str:
     """The table as HTML for a notebook: the same cells and notes as the text."""
     page = environment().get_template("table.html.j2")
     return page.render(table=view(result, alpha), notes=brief(result), published=result.published, notebook=True)
+
+
+# --- the part of an interval that is privacy noise -------------------------------------------------------------------
+
+Vector = NDArray[np.float64]
+
+# Above this share an interval is more than three times as wide as that of sampling alone.
+_MOST = 0.9
+# Sds of its noise that a robust variance may be off by, an error of 5 % on either side.
+_LIKELY = 1.645
+# Rows that a flag names.
+_ROWS_NAMED = 6
+
+#: What the flag is called, of a result and of a row.
+DOMINATES = "noise_dominates"
+_TOLD = (
+    "privacy noise is more than 90% of the squared margin of error{}. Without privacy the interval would be less than a third as wide. A "
+    "larger budget, more records, narrower bounds, a coarser table or fewer terms narrow it"
+)
+#: What it means, of a row.
+DOMINATED = _TOLD.format("")
+
+
+def noise_share(width: ArrayLike, alone: ArrayLike) -> Vector:
+    """The part of squared widths of intervals that is privacy noise, in [0, 1].
+
+    NaN without an interval, with a width of 0, or without a sampling width. width: of the intervals, or half of it, infinite for an open
+    interval; alone: the same from sampling error only.
+
+    >>> noise_share([2.0, 2.0, float("inf"), float("nan"), 0.0], [1.0, 3.0, 1.0, 1.0, 0.0]).tolist()
+    [0.75, 0.0, 1.0, nan, nan]
+    """
+    whole, own = np.broadcast_arrays(np.asarray(width, dtype=np.float64), np.asarray(alone, dtype=np.float64))
+    with np.errstate(all="ignore"):
+        found = 1.0 - (own / whole) ** 2
+    known = (whole > 0) & np.isfinite(own)
+    found = np.where(known, np.where(np.isinf(whole), 1.0, found), np.nan)
+    return np.asarray(np.clip(found, 0.0, 1.0))
+
+
+def sampling_alone(robust: ArrayLike, error: ArrayLike, classical: ArrayLike) -> Vector:
+    """The best estimate of sampling variances that released sums give.
+
+    It is the robust one where that is above 0, because clusters, weights and heavy tails make it many times as large as the classical one.
+    If the classical one is larger, it is that one, within the noise of the robust one. error: the SD of that noise.
+
+    >>> sampling_alone([4.0, 2.0, -2.0], [0.1, 2.0, 0.5], [1.0, 3.0, 1.0]).round(2).tolist()
+    [4.0, 3.0, 0.82]
+    """
+    own = np.maximum(robust, 0.0)
+    return np.asarray(np.clip(classical, own, own + _LIKELY * np.asarray(error, dtype=np.float64)))
+
+
+def dominated(share: ArrayLike) -> NDArray[np.bool_]:
+    """Where privacy noise dominates an interval."""
+    return np.asarray(np.asarray(share, dtype=np.float64) > _MOST)
+
+
+def marked(flags: Sequence[str], names: Sequence[str], share: ArrayLike) -> tuple[str, ...]:
+    """A result's flags, with the one that names the rows with dominating noise, if any. share: (p,).
+
+    >>> marked((), ("a", "b"), [0.2, 0.95])
+    ('noise_dominates',)
+    """
+    own = tuple(flag for flag in flags if flag != DOMINATES)
+    rows = [name for name, on in zip(names, dominated(share), strict=True) if on]
+    if not rows:
+        return own
+    more = f" and {len(rows) - _ROWS_NAMED} more" if len(rows) > _ROWS_NAMED else ""
+    return (*own, Flag(DOMINATES, _TOLD.format(f" of {', '.join(rows[:_ROWS_NAMED])}{more}")))

@@ -12,7 +12,7 @@ from confide._helpers import later
 from confide.errors import PlanError
 from confide.results.base import BaseResult
 from confide.results.pages.content import Column
-from confide.results.privacy_share import marked
+from confide.results.pages.table import marked
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -43,7 +43,7 @@ from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_finite
 from confide.methods.intervals.block_posterior import rank_scores
 from confide.results.pages.content import Flag
-from confide.results.privacy_share import noise_share
+from confide.results.pages.table import noise_share
 from confide.schema import Categorical, CodedFrame, Schema
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import ends

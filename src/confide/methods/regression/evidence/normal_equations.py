@@ -22,7 +22,7 @@ from confide._arrays import Array
 from confide.errors import PlanError
 from confide.methods.regression.sums.whitened_rows import NoisySums
 from confide.results.inference.simulated_null import NoisyMiddleMatrix
-from confide.results.privacy_share import sampling_alone
+from confide.results.pages.table import sampling_alone
 from confide.schema import ModelMatrix
 from confide.sums.coding import Box
 

@@ -22,7 +22,7 @@ from confide.core import Release, ResultOptions
 from confide.methods.regression.evidence.sample_size_advice import short_tail
 from confide.methods.regression.sums.linear_rows import ranged
 from confide.results.inference.simulated_null import JointLaw, NoisyMiddleMatrix
-from confide.results.privacy_share import sampling_alone
+from confide.results.pages.table import sampling_alone
 from confide.schema import ModelMatrix
 from confide.sums.clusters.cluster_covariance import Counting
 from confide.sums.coding import Box

@@ -25,8 +25,7 @@ from confide.methods.regression.factors.sums import FactorLevels, LevelRows, Lev
 from confide.methods.regression.linear_estimates import SharedEstimates, legend
 from confide.results.base import LevelCount, level_legend, level_remarks
 from confide.results.inference.simulated_null import JointLaw, NoisyMiddleMatrix
-from confide.results.pages.table import DASH, with_interval
-from confide.results.privacy_share import sampling_alone
+from confide.results.pages.table import DASH, sampling_alone, with_interval
 from confide.schema import ModelMatrix
 
 linalg = later("scipy.linalg")

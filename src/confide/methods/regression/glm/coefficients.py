@@ -46,7 +46,7 @@ from confide.methods.regression.glm.fisher_rows import FisherRows, FisherScores,
 from confide.methods.regression.glm.noise_floor import UnidentifiedLevels, levels_of
 from confide.methods.regression.sums.whitened_rows import Frame
 from confide.noise import keyed_generator
-from confide.results.privacy_share import sampling_alone
+from confide.results.pages.table import sampling_alone
 from confide.schema import Categorical, Integer, ModelMatrix, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import column_named, sides

@@ -16,7 +16,7 @@ from confide._helpers import later
 from confide.errors import PlanError
 from confide.methods.tables.draw import check_one_level, level_axis
 from confide.methods.tables.intervals import Cells, cell_name, cells_of, difference, ratio
-from confide.results.privacy_share import DOMINATES, dominated, noise_share
+from confide.results.pages.table import DOMINATES, dominated, noise_share
 from confide.sums.cells.cell_sums import Axes
 
 if TYPE_CHECKING:

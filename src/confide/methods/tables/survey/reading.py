@@ -17,7 +17,7 @@ from confide.methods.tables.survey.draw import KEPT, MEAT, WEIGHTS, SurveyPath, 
 from confide.methods.tables.survey.estimand import Estimand, Sums
 from confide.methods.tables.survey.results import Estimated, SurveyTable
 from confide.results.pages.content import Flag
-from confide.results.privacy_share import sampling_alone
+from confide.results.pages.table import sampling_alone
 from confide.schema import Categorical
 from confide.sums.cells.weighted_cells import DISTANCE, Cap, CappedWeight, ended_words
 from confide.sums.clusters.cluster_covariance import TruncationBias, fewest

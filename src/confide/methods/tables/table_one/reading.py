@@ -29,8 +29,7 @@ from confide.methods.quantiles.reading import QuantileGroup
 from confide.methods.tables.intervals import MeanSums, share_interval
 from confide.methods.tables.reading import WeightedSums, mean_weights
 from confide.methods.tables.results import UNKNOWN, alone_parts, missing_parts, noisy_numbers
-from confide.results.pages.table import DASH
-from confide.results.privacy_share import noise_share
+from confide.results.pages.table import DASH, noise_share
 from confide.schema import Schema
 from confide.sums.cells.cell_sums import Attribute, CellCounts, CellIndex, CellTotals, Crossing
 from confide.sums.cells.moments import Measure, MomentRows, count_steps
@@ -319,7 +318,7 @@ def standardised(
 def _short(value: float, spread: float) -> str:
     """A number with as many digits as its spread deserves."""
     if not np.isfinite(value) or not spread > 0:
-        return f"{value:.4g}"
+        return f"{float(f'{value:.4g}'):,.10g}"
     digits = max(0, 1 - int(np.floor(np.log10(spread))))
     return f"{value:,.{min(digits, 8)}f}"
 

@@ -15,8 +15,7 @@ from confide.errors import PlanError
 from confide.methods.tables.table_one.reading import Cells, Level, Numeric, Row
 from confide.results.base import BaseResult
 from confide.results.pages.content import LITERAL, Column, check_alpha, folded, level_words
-from confide.results.pages.table import DASH, Laid
-from confide.results.privacy_share import DOMINATED, DOMINATES, dominated
+from confide.results.pages.table import DASH, DOMINATED, DOMINATES, Laid, dominated
 
 if TYPE_CHECKING:
     import pandas as pd
