@@ -62,6 +62,7 @@ WORDS = {
     "schema/settings.py": ("shares",),  # a key of the schema's file
     "schema/toml.py": ("shares",),
     "sklearn/transformer.py": ("correlation",),  # a scale
+    "cli/options.py": ("ratios",),  # a kind of picture
     "studio/script.py": ("shares",),  # a parameter of a publication
 }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import wraps
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,9 +36,10 @@ def refusals() -> Iterator[list[str]]:
     told: list[str] = []
     made = ConfideError.__init__
 
-    def noted(self: ConfideError, *words: object, **more: object) -> None:
+    @wraps(made)
+    def noted(self: ConfideError, *words: str, **more: str) -> None:
         made(self, *words, **more)
-        told.append(str(words[0]) if words else "")
+        told.append(str(self))
 
     ConfideError.__init__ = noted  # type: ignore[method-assign]
     yield told

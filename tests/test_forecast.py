@@ -174,7 +174,7 @@ def test_persons_are_simulated_under_their_own_noise() -> None:
 def test_a_subgroup_is_forecast_as_its_records_alone() -> None:
     part = cf.plan(cf.regression.SSP("y ~ a", where="h == 'yes'"), TOLD, cf.GDP(1.0), n=8_000)
     assert part.forecast["4,000"] == of("y ~ a", TOLD, 4_000)["4,000"]
-    assert "privacy noise is" in " ".join(part.summary().split())
+    assert f"Privacy share {1 - 1 / part.forecast['price']['4,000'] ** 2:.0%}" in part.summary()
 
 
 # what it promises -----------------------------------------------------------------------------------------------------
@@ -229,9 +229,10 @@ def test_more_records_and_more_budget_bring_smaller_errors_and_answers() -> None
     assert sizes[0] > 2.5 * sizes[1] > 5 * sizes[2]
     assert table["price"]["1,000"] > table["price"]["100,000"] >= 1.0
     poor = cf.plan(cf.regression.SSP("y ~ a + b"), BARE, cf.GDP(0.05), n=200)
-    assert poor.forecast["valid"]["200"] <= 0.2 and "every coefficient low (" in " ".join(poor.summary().split())
+    assert poor.forecast["valid"]["200"] <= 0.2
+    assert "every coefficient: chance low (" in " ".join(poor.summary().split())
     rich = cf.plan(cf.regression.SSP("y ~ a + b"), TOLD, cf.GDP(1.0), n=20_000)
-    assert "every coefficient high (" in " ".join(rich.summary().split())
+    assert "every coefficient: chance high (" in " ".join(rich.summary().split())
 
 
 def test_what_nothing_public_tells_apart_shares_one_interval() -> None:
@@ -255,7 +256,7 @@ def test_a_table_is_plain_in_a_file_and_prints_as_itself() -> None:
     # with spreads alone the number is not promised
     spreads = cf.Schema({name: replace(TOLD[name], typical=replace(TOLD[name].typical, own=None)) for name in "ay"})
     said = cf.plan(cf.regression.SSP("y ~ a"), spreads, cf.GDP(1.0), n=4_000).summary()
-    assert "what is in brackets is the forecast" in " ".join(said.split())
+    assert "the forecast is the range in brackets" in " ".join(said.split())
     assert "in brackets" not in " ".join(shown.summary().split())
     forecast = of("y ~ a", TOLD)
     assert isinstance(forecast, Forecast) and "table" not in vars(forecast)

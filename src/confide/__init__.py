@@ -12,19 +12,18 @@ There are three steps: plan from public facts, release from records with a priva
 
 The analyses by family:
 
-- cf.tables: counts, shares, means, totals and medians, by group.
-- cf.tests: t, F, chi-square, rank and correlation tests.
-- cf.regression: linear, logistic and Poisson regression.
-- cf.curves: kernel regression.
-- cf.classification: means and shares of classes, and prediction of the class.
-- cf.Publication: several analyses on one budget.
-- cf.synthesis: synthetic data.
-- cf.local: records that are protected before anyone sees them.
-- cf.intervals: one share, mean or slope with a posterior distribution.
-- cf.reduction: correlations and principal components.
-- cf.voting: the level that most records have, and labels by teachers.
-- cf.select: the best of several methods or settings.
-- cf.ptr: propose-test-release of any estimator.
+    cf.tables          Counts, shares, means, totals, medians, by group
+    cf.tests           Tests: t, F, chi-square, ranks, correlation
+    cf.regression      Regression: lines, odds, rates, curves
+    cf.classification  Classes: means and shares of each, predicting the class
+    cf.Publication     Several questions on one budget
+    cf.synthesis       A file of synthetic rows to share
+    cf.local           Records protected before anyone sees them
+    cf.intervals       One share, mean or slope with a posterior
+    cf.reduction       Correlations and principal components
+    cf.voting          Votes: which of several most records have; labels by teachers
+    cf.select          The best of several methods or settings
+    cf.ptr             Your own estimator
 """
 
 from __future__ import annotations

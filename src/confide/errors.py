@@ -120,6 +120,20 @@ class ReleaseError(ConfideError):
 
 
 class NoResult(ConfideError):
-    """The mechanism declined, so the release holds nothing to predict from."""
+    """The mechanism declined, so the release holds nothing to predict from.
+
+    Parameters
+    ----------
+    problem : str
+        What the release does not hold.
+    remedy : str, default ""
+        What to ask for instead.
+
+    Examples
+    --------
+    >>> import confide as cf
+    >>> cf.NoResult("the release declined").exit_code
+    3
+    """
 
     exit_code = 3

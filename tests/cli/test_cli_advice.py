@@ -23,10 +23,10 @@ CASES = [
     (("plan", "region", "--method", "counts", *MU), r"write (--param inference=population) where", "after"),
     (("plan", "region", "--method", "counts", *MU), r"or (--param inference=dataset) for", "after"),
     (("table", "region", "survey.csv", *FREE, "--inference", "sample"), r"write (--inference population) where", "after"),
-    (("plan", "happy ~ 0 + age", *MU), r"write ('happy ~ age' --method least_squares)", "model"),
+    (("plan", "happy ~ 0 + age", *MU), r"Try      ('happy ~ age' --method least_squares)", "model"),
     (("plan", "happy ~ 0 + age", *MU), r"or ('happy ~ 0 \+ age' --method ssp)", "model"),
-    (("plan", "happy ~ age", *MU, "--param", "limit=sharp"), r"write (--param limit=auto)", "set"),
-    (("plan", "happy ~ age", "--method", "ssp", *MU, "--param", "cov=strong"), r"write (--param cov=robust)", "set"),
+    (("plan", "happy ~ age", *MU, "--param", "limit=sharp"), r"Try      (--param limit=auto)", "param"),
+    (("plan", "happy ~ age", "--method", "ssp", *MU, "--param", "cov=strong"), r"Try      (--param cov=robust)", "param"),
     (("table", "region", "survey.csv", *S, "--unaccounted", "--inference", "dataset", "--n", "2000", "--margin", "count=2%"),
      r"write (--cv count=2%)", "margin"),
     (("table", "happy ~ region", "survey.csv", *S, "--unaccounted", "--inference", "dataset", "--n", "2000", "--margin", "count=2"),
@@ -45,7 +45,7 @@ def test_who_types_what_a_refusal_says_is_not_refused_again(survey, words, told,
     typed = shlex.split(re.search(told, done.err)[1])
     if how == "model":
         words = (words[0], *typed, *words[2:])
-    elif how in ("set", "margin", "cv"):
+    elif how in ("param", "margin", "cv"):
         place = words.index(f"--{how}")
         words = (*words[:place], *typed, *words[place + 2 :])
     else:
@@ -84,7 +84,7 @@ def test_who_types_what_a_refusal_says_is_not_refused_again(survey, words, told,
         (("refit", "x.parquet", "happy ~ age"), "make it with confide synthesize 'y ~ a' DATA"),
         (
             ("regress", "happy ~ age", "survey.csv", *FREE, "--executor", "dask"),
-            "write --executor dask://host:8786 or --executor spark://",
+            "Try      --executor dask://host:8786 or --executor spark://",
         ),
         (
             ("regress", "happy ~ age", "postgresql://me:secret@host/db", *FREE),
@@ -204,19 +204,22 @@ PUBLICATION = "schema = 'schema.toml'\n[analyses.a]\nmethod = 'counts'\nformula 
 def test_a_publication_is_told_lines_of_its_file(survey):
     Path("p.toml").write_text("privacy = { mu = 1 }\n" + PUBLICATION)
     done = run("plan", "p.toml")
-    line = re.search(r"write (inference = \"population\") in \[questions\.a\]", done.err)[1]
+    line = re.search(r"write (inference = \"population\") in \[analyses\.a\]", done.err)[1]
     assert not PYTHON.search(done.err)
     Path("p.toml").write_text(f"privacy = {{ mu = 1 }}\n{PUBLICATION}{line}\n")
     good("plan", "p.toml")
 
 
 def test_targets_of_a_publication_stand_beside_no_budget(survey):
-    Path("p.toml").write_text(f"n = 2000\n{PUBLICATION}inference = 'dataset'\naccuracy = {{ count = 20 }}\n")
+    Path("p.toml").write_text(f"n = 2000\n{PUBLICATION}inference = 'dataset'\nmargin = {{ count = 20 }}\n")
     for words in (("plan", "p.toml", "--mu", "1"), ("publish", "p.toml", "survey.csv", "--unaccounted", "--mu", "1")):
         done = run(*words)
         assert done.code == 3 and "the analysis 'a' has a target" in done.err
     done = run("publish", "p.toml", "survey.csv", "--unaccounted", "--margin", "count=20")
-    assert done.code == 2 and "in its file beside each question" in done.err
+    assert (
+        done.code == 2
+        and "of one analysis (confide plan, table, test, describe, regress, or a publication's file)" in done.err
+    )
     asked = (
         "plan",
         "region",
@@ -230,12 +233,12 @@ def test_targets_of_a_publication_stand_beside_no_budget(survey):
         "--margin",
         "count=20",
     )
-    prices = [
-        re.search(r"(?:Cost|Gives) +GDP\(mu=([0-9.]+)", good(*words).out)[1] for words in (("plan", "p.toml"), asked)
-    ]
-    assert float(prices[0]) == pytest.approx(float(prices[1]), rel=1e-3), (
-        "one margin in the file and on the command line"
-    )
+    prices = []
+    for words in (("plan", "p.toml"), asked):
+        prices.append(good(*words, "--json").json["requested"]["mu"])
+        printed = re.search(r"Cost +Gaussian DP, mu = ([0-9.]+)", good(*words).out)[1]
+        assert float(printed) == pytest.approx(prices[-1], abs=1e-3)
+    assert prices[0] == pytest.approx(prices[1], rel=1e-3), "one margin in the file and on the command line"
 
 
 def test_settings_are_options_of_the_running_command_or_of_set():

@@ -92,7 +92,7 @@ def test_what_was_not_tested_has_a_code_and_a_reason_of_its_own(here: Path) -> N
     told = run(*words, "--json")
     assert told.code == 7 and told.json["verdict"] == "untested" and told.json["ok"] is False
     assert {state["verdict"] for state in told.json["states"]} == {"holds", "untested"}
-    assert run("audit", "--help").out.count("7 when none") == 1
+    assert run("audit", "--help").out.count("7 if none is and") == 1
 
 
 def test_a_class_of_ones_own_takes_its_parameters(here: Path) -> None:

@@ -48,7 +48,9 @@ def test_what_is_printed_is_what_the_methods_give(releases: Path, name: str, rat
     assert facts["predictions"][1] == own.iloc[1].to_dict()
     assert set(facts["predictions"][2].values()) == {None}
     assert facts[ratios][0] == {"name": "a", **getattr(result, ratios)(alpha=0.1).loc["a"].to_dict()}
-    assert facts["average_marginal_effects"][0]["dy/dx"] == result.average_marginal_effects(alpha=0.1)["dy/dx"].iloc[0]
+    assert (
+        facts["average_marginal_effects"][0]["effect"] == result.average_marginal_effects(alpha=0.1)["effect"].iloc[0]
+    )
     out = good(*call).out
     assert f"{own['mean'].iloc[0]:.4g}" in out and "Average marginal effects" in out
     assert ("the probability of yes" in out) == (name == "shares")

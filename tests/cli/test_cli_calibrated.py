@@ -130,11 +130,9 @@ def test_what_is_moved_stands_in_the_files(tmp_path: Path) -> None:
         assert text.startswith(plain.read_text())
         frame = pd.read_csv(moved, index_col=0).iloc[-len(labels) :]
         assert list(frame.index) == labels
-        error = "std_err" if "std_err" in frame else "se"
         for own, (_, row) in zip(facts, frame.iterrows(), strict=True):
-            assert [row["estimate"], row[error], row["low"], row["high"]] == [
-                own[key] for key in ("estimate", "std_err", "low", "high")
-            ]
+            keys = ["estimate", "std_err", "ci_low", "ci_high"]
+            assert [row[key] for key in keys] == [own[key] for key in keys]
             assert pd.isna(row["privacy_share"])
         for ending in ("md", "tex", "html", "docx"):
             path = tmp_path / f"{name}.{ending}"
@@ -160,32 +158,44 @@ def test_one_question_of_a_publication() -> None:
     assert found["poststratified"][0]["estimate"] == pytest.approx(expected["estimate"], rel=1e-12)
     for option, file, question in (("--poststratify", "sex=sex.csv", "levels"), ("--calibrate", "margins.csv", "line")):
         done = run("infer", "both.json", option, file)
-        assert done.code == 3 and f"ask one question: --analysis {question}\n" in done.err
+        assert done.code == 3 and f"ask one analysis: --analysis {question}\n" in done.err
 
 
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (("means.json", "--poststratify", "sex.csv"), 2, "COLUMN=TOTALS.csv, got 'sex.csv'; write for instance"),
+        (("means.json", "--poststratify", "sex.csv"), 2, "COLUMN=TOTALS.csv, got 'sex.csv'.\n  Try      for instance"),
         (("means.json", "--poststratify", "=sex.csv"), 2, "COLUMN=TOTALS.csv"),
-        (("means.json", "--poststratify", "sex=gone.csv"), 2, "gone.csv is no file; give a CSV file with a level and"),
+        (
+            ("means.json", "--poststratify", "sex=gone.csv"),
+            2,
+            "gone.csv is no file.\n  Try      give a CSV file with a level and",
+        ),
         (
             ("line.json", "--calibrate", "gone.csv"),
             2,
-            "gone.csv is no file; give a CSV file with a column, a level and",
+            "gone.csv is no file.\n  Try      give a CSV file with a column, a level and",
         ),
         (("means.json", "--poststratify", "age=sex.csv"), 3, "'age' is not an attribute of this table; it has: sex, h"),
-        (("means.json", "--poststratify", "h=sex.csv"), 3, "name its levels, 1, 2, each once, got f, m; write --post"),
-        (("means.json", "--poststratify", "sex=margins.csv"), 3, "two columns, level and number; write --poststratify"),
+        (
+            ("means.json", "--poststratify", "h=sex.csv"),
+            3,
+            "name its levels, 1, 2, each once, got f, m.\n  Try      --post",
+        ),
+        (
+            ("means.json", "--poststratify", "sex=margins.csv"),
+            3,
+            "two columns, level and number.\n  Try      --poststratify",
+        ),
         (
             ("line.json", "--calibrate", "sex.csv"),
             3,
-            "column, level and number; write --calibrate margins.csv; as a CSV",
+            "column, level and number.\n  Try      --calibrate margins.csv; as a CSV",
         ),
         (
             ("totals.json", "--poststratify", "sex=sex.csv"),
             3,
-            "means are post-stratified, got totals; plan --method means",
+            "means are post-stratified, got totals.\n  Try      plan --method means",
         ),
         (
             ("line.json", "--poststratify", "sex=sex.csv"),
@@ -208,6 +218,6 @@ def test_what_cannot_be_moved_is_said(words: tuple[str, ...], code: int, told: s
 def test_levels_that_the_table_does_not_tell_are_not_moved() -> None:
     assert own("few").status != "valid"
     done = run("infer", "few.json", "--poststratify", "sex=sex.csv")
-    assert done.code not in (0, 2) and "error (NoResult)" in done.err and "Post-stratified" not in done.out
+    assert done.code not in (0, 2) and "[no_result, exit 3]" in done.err and "Post-stratified" not in done.out
     # the table itself is shown all the same
     assert "Means of y by sex" in done.out

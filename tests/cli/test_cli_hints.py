@@ -48,7 +48,12 @@ def test_errors_speak_of_commands(released, words, told):
     assert done.code in (2, 3)
     assert told in done.err
     assert not PYTHON.search(done.err), done.err
-    assert run(*words, "--json").json["message"] in done.err.replace("error (", "", 1)
+    document = run(*words, "--json").json
+    problem, remedy = document["problem"], document["remedy"]
+    ends = ["nothing was charged"] if "\nNothing was charged. [" in done.err else []
+    assert document["message"] == "; ".join(filter(None, [problem, remedy, *ends]))
+    tried = f"\n  Try      {remedy.removeprefix('write ')}\n" if remedy else "\n"
+    assert re.match(rf"Error: {re.escape(problem)}\.?{re.escape(tried)}", done.err)
 
 
 def test_a_refused_charge_tells_the_plan_that_fits_and_the_amendment(released):
@@ -61,7 +66,7 @@ def test_a_refused_charge_tells_the_plan_that_fits_and_the_amendment(released):
     good(*shlex.split(command)[1:])
     good("release", "smaller.json", "survey.csv", "--ledger", "ledger.db", "-o", "small.json")
     assert not PYTHON.search(done.err)
-    assert done.err.rstrip().endswith("nothing was charged")
+    assert done.err.endswith("\nNothing was charged. [budget_exceeded, exit 4]\n")
 
 
 def test_a_statement_is_no_call_and_stays():
@@ -84,9 +89,10 @@ def test_a_statement_is_no_call_and_stays():
 def test_every_error_before_the_charge_ends_in_nothing_was_charged(planned, words):
     done = run("release", "plan.json", "survey.csv", *words)
     assert done.code in (2, 3)
-    assert done.err.rstrip().endswith("; nothing was charged")
-    assert done.err.count("nothing was charged") == 1
-    assert "; nothing was charged" in run("release", "plan.json", "missing.csv", *words[:2], "-o", "n.json").err
+    assert re.search(rf"\nNothing was charged\. \[\w+, exit {done.code}\]\n\Z", done.err)
+    assert done.err.lower().count("nothing was charged") == 1
+    missing = run("release", "plan.json", "missing.csv", *words[:2], "-o", "n.json")
+    assert missing.err.lower().count("nothing was charged") == 1 and "\nNothing was charged. [" in missing.err
     assert entries() == []
 
 
@@ -111,7 +117,7 @@ def test_files_in_the_way_are_kept_without_force(released):
 
 def test_the_table_as_csv_has_all_digits(released):
     good("infer", "release.json", "--csv", "table.csv")
-    found = pd.read_csv("table.csv", index_col="name")
+    found = pd.read_csv("table.csv", index_col="term")
     result = engine.infer(Release.load("release.json"))
     pd.testing.assert_frame_equal(found, result.to_frame(), check_names=False)
 
@@ -121,7 +127,8 @@ def test_a_factor_stands_for_all_its_levels(book):
     good("release", "plan.json", "survey.csv", "--unaccounted", "-o", "release.json")
     release = Release.load("release.json")
     whole = good("infer", "release.json", "--subset", "region").out
-    assert whole.splitlines()[1:] == engine.infer(release, subset=("region",)).summary().splitlines()[1:]
+    *lines, last = engine.infer(release, subset=("region",)).summary().splitlines()[1:]
+    assert whole.splitlines()[1:] == [*lines, f"{last:<53}(details: --verbose)"]
     assert "region: South" in whole and "\nage " not in whole
     refused = run("infer", "release.json", "--subset", "wealth").err
     assert "all levels of a factor at once: region" in refused

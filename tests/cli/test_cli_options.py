@@ -21,7 +21,19 @@ PLAN = ("plan", "happy ~ age", "--schema", "schema.toml")
 
 @dataclass(frozen=True)
 class First:
-    """A toy. model: what is asked; power: how much, 1 or 2. More of it."""
+    """A toy.
+
+    Parameters
+    ----------
+    model : str
+        What is asked.
+    power : int, default 1
+        How much, 1 or 2.
+
+    Notes
+    -----
+    More of it.
+    """
 
     model: str
     power: int = 1
@@ -32,7 +44,17 @@ class First:
 
 @dataclass(frozen=True)
 class Second(First):
-    """Another one. quick: whether."""
+    """Another one.
+
+    Parameters
+    ----------
+    model : str
+        What is asked.
+    power : int, default 1
+        How much, 1 or 2.
+    quick : bool, default True
+        Whether.
+    """
 
     quick: bool = True
 
@@ -206,7 +228,7 @@ def test_an_option_of_several_commands_is_written_once():
             helps.setdefault(option.opts[0], set()).add(option.help or "")
     several = {option for option, texts in helps.items() if len(texts) > 1}
     # of what classes say of their fields, a command shows what its own methods have
-    of_fields = {"--weights", "--term-bounds"}
+    of_fields = {"--weights", "--term-bounds", "--inference"}
     assert several <= {"-o", "--ledger", "--schema", "--method", "--n", "formula", *of_fields}
     for name in ("table", "test", "describe", "regress"):
         own = {option.opts[0] for option in commands[name].params}
@@ -219,7 +241,7 @@ def test_options_are_made_of_the_fields_of_a_method(survey):
     given = group(power=2, labels="a, b", cuts=".5", bounds='{"x": [0, 1]}', quick=False).given()
     assert given == {"power": 2, "labels": ("a", "b"), "cuts": 0.5, "bounds": {"x": (0, 1)}, "quick": False}
     assert group().given() == {}
-    assert described(Second)["power"] == described(First)["power"] == "how much, 1 or 2"
+    assert described(Second)["power"] == described(First)["power"] == ("int, default 1", "How much, 1 or 2.")
 
 
 def test_a_setting_is_an_option_wherever_a_command_asks_its_method(survey):

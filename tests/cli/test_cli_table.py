@@ -68,14 +68,14 @@ def test_tests_by_their_names_in_scipy(survey):
     ):
         found = good("test", name, formula, *rest, *more, "--json").json["result"]
         assert "test" in found["family"]
-        assert len(found["p"]) == 1
+        assert len(found["p_value"]) == 1
 
 
 def test_a_test_without_an_estimate_has_a_page_and_a_picture(survey):
     done = good(
         "test", "chi2_contingency", "region * cut(age, 40)", *TABLE[2:], "--report", "t.html", "--plot", "t.png"
     )
-    assert "chi-square" in done.out
+    assert "Chi-square test" in done.out
     assert "<svg" not in Path("t.html").read_text()
     assert Path("t.png").stat().st_size > 1_000
 
@@ -99,25 +99,27 @@ def test_a_released_table_answers_its_tests(survey, table, name, formula, more):
         "binomtest": lambda: own.test("proportion", "region", p=0.4, level="South"),
         "chisquare": lambda: own.test("fit", "cut(age, 40)", expected=[0.5, 0.5]),
     }[name]()
-    assert found["p"] == [asked.pvalue]
+    assert found["p_value"] == [asked.pvalue]
 
 
 def test_the_one_test_of_a_table_needs_no_formula_and_others_are_listed_with_their_columns(survey):
     good("table", "happy ~ region * cut(age, 40)", *TABLE[2:], "--inference", "population", "-o", "two.json")
     good("table", "happy ~ region", *TABLE[2:], "--inference", "population", "-o", "one.json")
-    assert "t test of happy" in good("infer", "one.json", "--test", "ttest_ind").out
+    assert "t test: mean happy by region" in good("infer", "one.json", "--test", "ttest_ind").out
     for words in (("--test", "ttest_ind"), ("happy ~ children", "--test", "ttest_ind")):
         said = run("infer", "two.json", *words).err
-        for line in said.splitlines()[1:]:
+        commands = [line for line in said.splitlines() if line.lstrip().startswith("confide ")]
+        assert len(commands) == len(said.splitlines()) - 3  # the others: problem, Try, class of the error
+        for line in commands:
             good(*shlex.split(line)[1:])  # each command of the message works as it stands
         assert "'happy ~ cut(age, 40)' --test ttest_ind" in said
     for words, code in (
-        (("--test", "t"), "write --test ttest_ind"),
+        (("--test", "t"), "Try      --test ttest_ind"),
         (("--test", "kruskal"), "say of which columns"),
         (("happy ~ region", "--test", "kruskal"), "confide test kruskal asks"),
-        (("happy ~ region",), "write --test NAME"),
+        (("happy ~ region",), "Try      --test NAME"),
         (("--test", "ttest_ind", "-o", "again.json"), "leave out -o"),
-        (("--analysis", "model"), "holds one question"),
+        (("--analysis", "model"), "holds one analysis"),
     ):
         done = run("infer", "one.json", *words)
         assert done.code in (2, 3) and code in done.err and "cf." not in done.err
@@ -129,7 +131,7 @@ def test_a_test_of_a_release_leads_to_the_command_that_asks_it(survey):
         done = run("test", *words)
         assert done.code == 2
         command = re.search(r"confide (infer .*)", done.err)[1]
-        assert "t test of happy" in good(*shlex.split(command)).out
+        assert "t test: mean happy by region" in good(*shlex.split(command)).out
 
 
 def test_medians_and_table_one_in_one_go(survey):
@@ -148,7 +150,8 @@ def test_medians_and_table_one_in_one_go(survey):
         (DESCRIBE, "--inference population"),
         ((*DESCRIBE, "--inference", "dataset", "--medians", "region"), "not a numeric row"),
         ((*TABLE, "--inference", "dataset", "--kind", "medians"), "--kind must be one of"),
-        (("test", "anova", "happy ~ region", *TABLE[2:]), "there is no test 'anova'; write confide test f_oneway"),
+        (("test", "anova", "happy ~ region", *TABLE[2:]), "there is no test 'anova'; there are: "),
+        (("test", "anova", "happy ~ region", *TABLE[2:]), "Try      confide test f_oneway"),
         (("test", "chisquare", "region", *TABLE[2:], "--expected", "half"), "takes numbers"),
         (("test", "ttest_ind", "happy", *TABLE[2:]), "two sides"),
     ],

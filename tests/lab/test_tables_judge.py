@@ -54,7 +54,7 @@ def test_counts_and_shares_are_read_as_the_method_reads_them(case: Case) -> None
     for kind, table in (("counts", own.table), ("shares", own.shares)):
         one = replace(table, margins=second)
         _same(one, found[kind], 1)
-        _same(replace(one, reading="dataset"), found[f"{kind}, these records"], 1)
+        _same(replace(one, inference="dataset"), found[f"{kind}, these records"], 1)
     within: Any = cf.tables.Shares("sex * area", within="sex", inference="population")
     release = cf.release(within, cf.read(case.frame, case.schema()), cf.GDP(0.5), ledger=None)
     read: Any = within.infer(release)
@@ -76,7 +76,7 @@ def test_means_are_read_as_the_method_reads_them(case: Case, widened: float) -> 
     mine = {axes: v[2 * block :] for axes, v in margins.components.items()}
     one = replace(own.table, margins=Margins(margins.sizes, mine, margins.spread))
     _same(one, means, 2)
-    _same(replace(one, reading="dataset"), records, 2)
+    _same(replace(one, inference="dataset"), records, 2)
     frame = pd.concat([one.diff("sex", of=name) for name in case.measures])
     np.testing.assert_allclose(frame["ci_low"], gaps.low[2], rtol=1e-8)
     np.testing.assert_allclose(frame["ci_high"], gaps.high[2], rtol=1e-8)

@@ -31,7 +31,7 @@ def ask(ledger: Ledger, **about: object) -> None:
 def test_what_it_was_opened_for_is_charged(ledger: Ledger) -> None:
     ask(ledger)
     assert (ledger.unit, ledger.rows_per_unit) == ("person", 2)
-    assert "unit person of at most 2 rows" in str(ledger.show())
+    assert "one person with at most 2 rows" in " ".join(str(ledger.show()).split())
     assert ledger.verify().ok
 
 

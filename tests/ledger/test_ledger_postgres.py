@@ -280,10 +280,10 @@ def test_what_is_no_book_is_refused(url: str) -> None:
         Ledger.create(url, dataset="survey", budget=GDP(1.0))
     sql(url, "DROP TABLE entry")
     Ledger.create(url, dataset="survey", budget=GDP(1.0))
-    sql(url, "UPDATE confide_ledger SET format = 2")
+    sql(url, "UPDATE confide_ledger SET format = 3")
     with refuses(PlanError):
         Ledger.open(url)
-    sql(url, "UPDATE confide_ledger SET format = 1, application = 'other'")
+    sql(url, "UPDATE confide_ledger SET format = 2, application = 'other'")
     with refuses(PlanError):
         Ledger.open(url)
 

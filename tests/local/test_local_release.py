@@ -222,7 +222,7 @@ def test_what_is_refused_before_anything_is_read(asked: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("noise", "zeta", "words"), [(0.94, 0.1, "no worse"), (0.5, 0.1, "1.92 times"), (1.4, 0.05, "no worse")]
+    ("noise", "zeta", "words"), [(0.94, 0.1, "at least as good"), (0.5, 0.1, "1.92 times"), (1.4, 0.05, "at least as good")]
 )
 def test_the_plan_names_the_raw_sample(noise: float, zeta: float, words: str) -> None:
     """Per row the mean of a uniform column has variance 1/12 + (1 - zeta) sd^2 here, 1/(12 zeta) in a raw sample."""
@@ -465,7 +465,7 @@ def test_a_disk_without_room_costs_nothing(tmp_path: Path, monkeypatch: pytest.M
 
     book = _book(tmp_path)
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    with refuses(cf.errors.PlanError):
+    with refuses(cf.errors.FileError):
         cf.local.protect(
             _frame(50), SCHEMA, tmp_path / "p.csv", columns=["x"], noise=0.5, ledger=book, charge_delta=1e-4
         )

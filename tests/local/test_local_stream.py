@@ -111,8 +111,8 @@ def test_the_chain_knows_how_many_outputs_there_are(place: str | Path) -> None:
     book = cf.Ledger.create(place, dataset="survey", budget=BUDGET)
     stream = _open(place)
     first = stream.extend(_rows(5), ids="id")
-    before = book.head
-    assert _open(place).extend(_rows(5), ids="id").equals(first) and book.head == before, "nothing new, no entry"
+    before = book.tip
+    assert _open(place).extend(_rows(5), ids="id").equals(first) and book.tip == before, "nothing new, no entry"
     stream.extend(_rows(5, 3), ids="id")
     assert book.verify().ok and "8 stored outputs" in [row.note for row in book.show().rows][-1]
     with book._store.writing(creating=True) as connection:
@@ -143,5 +143,5 @@ def test_an_older_copy_is_told_by_a_head_that_was_kept(tmp_path: Path) -> None:
     _open(book.path).extend(_rows(2), ids="id")
     book.backup(tmp_path / "old.db")
     _open(book.path).extend(_rows(4), ids="id")
-    kept, old = book.head, cf.Ledger.open(tmp_path / "old.db")
+    kept, old = book.tip, cf.Ledger.open(tmp_path / "old.db")
     assert old.verify().ok and not old.verify(tips=[kept]).ok

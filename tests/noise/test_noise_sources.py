@@ -55,13 +55,13 @@ def test_a_bad_size_is_refused(law: str, size: object) -> None:
 @pytest.mark.parametrize("law", LAWS)
 def test_each_law_states_its_guarantee_with_sensitivity_and_source(law: str) -> None:
     text = " ".join(str(getattr(SecureNoise, law).__doc__ or getattr(SimulatedNoise, law).__doc__).split())
-    for part in ("Guarantee: ", "one record changes by at most D", "Errors: PrivacyError", "Source: ", ">>> "):
+    for part in ("Guarantee: ", "one record changes by at most", "Errors: PrivacyError", "Source: ", ">>> "):
         assert part in text
     claims = {
         "grid_gaussian": ("mu-GDP",),
         "grid_laplace": ("PureDP(", "trade-off curve of the real Laplace"),
         "discrete_gaussian": ("is ZCDP(D^2 / (2 sigma2)), and no more is claimed", "not D/sigma-GDP"),
-        "discrete_laplace": ("PureDP(", "no more is claimed"),
+        "discrete_laplace": ("PureDP(", "No more is claimed"),
     }
     assert all(claim in text for claim in claims[law])
 

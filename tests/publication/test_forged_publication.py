@@ -58,7 +58,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "unit of the whole": another_unit(True, False),
     "unit of the parts": another_unit(False, True),
     "unit everywhere but in the schema": another_unit(True, True),
-    "a question left out": lambda body: asked(body)["questions"].pop(),
+    "a question left out": lambda body: asked(body)["analyses"].pop(),
     "shares": lambda body: asked(body).update(shares={"counts": 1000}),
     "another subgroup": lambda body: part(body, 1)["method"]["parameters"].update(where="h == 'v'"),
     "another method": lambda body: part(body, 1).update(method=part(body, 0)["method"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, nextafter
+from math import ceil, inf, nextafter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -97,10 +97,11 @@ def test_the_plan_prints_every_question() -> None:
     said, every = plan.summary(), plan.summary(verbose=True)
     for name, child in cf.plan(PUB, SCHEMA, cf.GDP(1.0)).children.items():
         section = said[said.index(f"\n{name}: {child.target}\n") :]
-        assert section.split()[section.split().index("Gives") + 1 :][:2] == str(child.guarantee).split()
+        cost = section[section.index("Cost ") : section.index("(implies")].split()
+        assert cost == f"Cost Gaussian DP, mu = {ceil(child.guarantee.mu * 1000) / 1000:g}".split(), "rounded up"
         assert "Intervals for" in section[: section.index("\n\n", section.index("Intervals for"))]
         assert f"{name}/" in every and f"{name}/" not in said
-    assert max(map(len, (said + every).splitlines())) <= 80
+    assert max(map(len, f"{said}\n{every}".splitlines())) <= 80
 
 
 def test_other_requests_are_shared_alike() -> None:
@@ -135,7 +136,7 @@ def test_all_faulty_questions_are_named_at_once_and_nothing_is_charged(tmp_path:
     with pytest.raises(PlanError) as found:
         cf.release(faulty, cf.read(FRAME, SCHEMA), cf.GDP(1.0), ledger=book)
     assert all(f"question {name!r}" in str(found.value) for name in "acd") and "question 'b'" not in str(found.value)
-    assert "3 questions" in str(found.value) and len(book.show().rows) == 1
+    assert "3 analyses cannot be planned" in str(found.value) and len(book.show().rows) == 1
     with refuses(SchemaError):
         cf.plan(cf.Publication({"b": LINE, "c": replace(OLD, where="region == 'Q'")}), SCHEMA, cf.GDP(1.0))
 
@@ -266,7 +267,7 @@ def test_a_share_that_no_float_holds_is_refused_and_a_small_level_ends_soon() ->
 def test_subgroups_that_divide_the_records_are_said_to_be_one_question() -> None:
     parts = {level: cf.regression.SSP("y ~ x", where=f"region == {level!r}") for level in "NSE"}
     notes = cf.plan(cf.Publication(parts), SCHEMA, cf.GDP(1.0)).notes
-    assert any("one crossing, not 3 questions" in note and "all records" in note for note in notes)
+    assert any("one crossing, not 3 analyses" in note and "all records" in note for note in notes)
     overlapping = {str(age): cf.regression.SSP("y ~ x", where=f"age >= {age}") for age in (20, 40)}
     assert not cf.plan(cf.Publication(overlapping), SCHEMA, cf.GDP(1.0)).notes
 
@@ -325,7 +326,7 @@ def test_the_report_holds_contents_sections_and_one_statement(tmp_path: Path) ->
     assert frame.loc["old", "where"] == "age >= 65" and frame["budget_share"].sum() == pytest.approx(1)
     assert report["line"].target == cf.infer(released().child("line")).target  # type: ignore[index]
     said, every = report.summary(), report.summary(verbose=True)
-    assert max(map(len, (said + every).splitlines())) <= 80
+    assert max(map(len, f"{said}\n{every}".splitlines())) <= 80
     assert said.count("Intervals for") == 1 + len(QUESTIONS), "each analysis says what its own intervals are about"
     assert report.release_sha256 in every and report.release_sha256 not in said
     page = report.report(tmp_path / "index.html").read_text()
@@ -336,7 +337,7 @@ def test_the_report_holds_contents_sections_and_one_statement(tmp_path: Path) ->
         and f"Release ID: {report.release_sha256}" in page
         and "SIMULATED" in page.upper()
     )
-    assert set(json.loads(report.to_json())["questions"]) == set(QUESTIONS)
+    assert set(json.loads(report.to_json())["analyses"]) == set(QUESTIONS)
     with refuses(PlanError):
         report["nobody"]  # type: ignore[index]
 

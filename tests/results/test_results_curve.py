@@ -15,7 +15,7 @@ from scipy import stats
 from tests.messages import refuses
 
 from confide.core import Result
-from confide.errors import NoResult, PlanError
+from confide.errors import FileError, NoResult, PlanError
 from confide.guarantees import GDP
 from confide.results.curve import Curve
 
@@ -139,7 +139,7 @@ def test_names_are_shown_and_never_run(tmp_path: Path) -> None:
     assert "<script>y" not in page and "<b>x" not in page and "<svg" in page and "&lt;script&gt;" in page
     assert "<b>x" not in curve._repr_html_()
     assert page == curve.report(tmp_path / "again.html").read_text(encoding="utf-8")
-    with refuses(PlanError):
+    with refuses(FileError):
         curve.report(tmp_path / "no" / "curve.html")
 
 

@@ -57,7 +57,7 @@ def test_a_flag_names_rows_and_is_there_once() -> None:
     assert once == ("other", DOMINATES) and "of a, b, c, d, e, f and 2 more" in flag_words(once[-1])
     assert marked(once, ("a",), [0.99]) == once and marked(once, ("a",), [0.5]) == ("other",)
     # it says what to do
-    assert "a larger budget, more records" in flag_words(once[-1])
+    assert "A larger budget, more records" in flag_words(once[-1])
 
 
 def test_sampling_is_told_from_a_variance_that_noise_hides() -> None:
@@ -72,7 +72,7 @@ def test_the_flag_follows_the_share_that_is_printed(make: Maker) -> None:
     shares = np.array([0.1, 0.89, 0.9001, 0.95, 0.5])
     result = make(noise_variance=shares * np.diag(make().covariance))
     np.testing.assert_allclose(result.privacy_share, shares)
-    assert f"half-width of {NAMES[2]}, {NAMES[3]}:" in flag_words(result.flags[-1])
+    assert f"margin of error of {NAMES[2]}, {NAMES[3]}." in flag_words(result.flags[-1])
     assert DOMINATES not in make(noise_variance=np.minimum(shares, 0.89) * np.diag(make().covariance)).flags
 
 
@@ -100,7 +100,8 @@ def test_the_flag_stands_in_table_and_json_and_leaves_the_status(make: Maker) ->
     result = make(bias=np.array([0, 0, 0, 0, 1.0]) * make().bse.to_numpy())
     assert result.status == "valid" and result.flags[-1] == DOMINATES
     text = " ".join(result.summary().split())
-    assert f"Caution {DOMINATES.replace('_', ' ')}: privacy noise" in text and f"half-width of {NAMES[-1]}:" in text
+    assert f"Caution {DOMINATES.replace('_', ' ')}: privacy noise" in text
+    assert f"margin of error of {NAMES[-1]}." in text
     assert json.loads(result.to_json())["flags"][-1] == DOMINATES
     assert DOMINATES not in make().flags
 

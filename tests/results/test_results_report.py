@@ -16,7 +16,7 @@ from tests.results.results_examples import NAMES, SHA, Maker
 
 import confide.results
 from confide.core import STATUSES
-from confide.errors import PlanError
+from confide.errors import FileError
 from confide.guarantees import GDP
 from confide.methods.regression.linear_estimates import LinearEstimates
 from confide.results import Estimates
@@ -258,7 +258,7 @@ def test_contrast_is_that_of_wcag_aaa(make: Maker, path: Path, ink, paper):
 
 
 def test_a_file_that_cannot_be_written_is_named(make: Maker, tmp_path: Path):
-    with refuses(PlanError):
+    with refuses(FileError):
         make().report(tmp_path / "missing" / "r.html")
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.messages import refuses
 
 import confide as cf
-from confide.errors import PlanError
+from confide.errors import FileError, PlanError
 
 HOSTILE = ("Intercept", "a_b & 50% {x} $y$ #1", "C:\\t|e~s^t [1]", "<b>*bold*</b>", "`code`")
 
@@ -49,7 +49,7 @@ def test_word_has_the_cells(make, tmp_path):
     place = make(names=HOSTILE).to_word(tmp_path / "table.docx")
     (table,) = docx.Document(str(place)).tables
     assert [row.cells[0].text for row in table.rows][1:] == list(HOSTILE)
-    with refuses(PlanError):
+    with refuses(FileError):
         make().to_word(tmp_path / "nowhere" / "table.docx")
 
 

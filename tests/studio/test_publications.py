@@ -78,9 +78,9 @@ def test_a_test_is_read_as_a_test(tmp_path):
 def test_a_publication_is_one_request_and_one_charge(visitor, tmp_path):
     shown = visitor.get("/ask?" + urlencode(MANY)).text
     assert "4 analyses, one charge" in shown
-    assert shown.count("<legend>Question") == 5
+    assert shown.count("<legend>Analysis") == 5
     more = visitor.get("/ask?" + urlencode(MANY | {"rows": "9"})).text
-    assert more.count("<legend>Question") == 9
+    assert more.count("<legend>Analysis") == 9
     assert 'role="alert"' in visitor.get("/forecast?" + urlencode(MANY | {"formula2": "wealth ~ 1"})).text
     page = visitor.post("/ask", MANY | {"name": "yearbook"}).headers["location"]
     visitor.post(approval(visitor, page))
@@ -102,7 +102,7 @@ def test_steps_give_the_same_plan_and_report(visitor, tmp_path):
     (tmp_path / "steps.py").write_text(visitor.get(f"{page}/steps.py").text)
     subprocess.run([sys.executable, "steps.py"], cwd=tmp_path, check=True, capture_output=True)
     assert Release.load(tmp_path / "yearbook.release.json").plan.sha256 == wanted.sha256
-    assert "t test of income" in (tmp_path / "yearbook.html").read_text()
+    assert "t test: mean income by region" in (tmp_path / "yearbook.html").read_text()
     for name in ("yearbook.release.json", "yearbook.html"):
         (tmp_path / name).unlink()
     program = visitor.get(f"{page}/steps.sh").text.replace("\nconfide ", f"\n{sys.executable} -m confide ")

@@ -210,14 +210,14 @@ def test_many_questions_of_a_table_of_a_database(page, tmp_path, width):
     _fill(page, LEDGER)
     _press(page, "button", "Open this budget")
     _home(page)
-    _press(page, "link", "Ask many questions")
+    _press(page, "link", "New publication of")
     page.select_option("[name=kind0]", "counts")
     page.fill("[name=formula0]", "region * cut(age, 40)")
-    assert page.input_value("[name=covers0]") == ""
-    page.select_option("[name=covers0]", "dataset")
+    assert page.input_value("[name=inference0]") == ""
+    page.select_option("[name=inference0]", "dataset")
     page.select_option("[name=kind1]", "t_test")
     page.fill("[name=formula1]", "income ~ region")
-    page.locator("#plan", has_text="2 questions, one charge").wait_for()
+    page.locator("#plan", has_text="2 analyses, one charge").wait_for()
     _press(page, "button", "Add an analysis")
     page.locator("legend", has_text="Analysis 4").wait_for()
     assert _serious(page) == [] and page.evaluate("document.documentElement.scrollWidth") <= width
@@ -226,7 +226,7 @@ def test_many_questions_of_a_table_of_a_database(page, tmp_path, width):
     _press(page, "button", "Charge and release")
     _press(page, "link", "Read the report")
     text = page.inner_text("main")
-    assert "Publication of 2 analyses" in text and "t test of income" in page.content()
+    assert "Publication of 2 analyses" in text and "t test: mean income by region" in page.content()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert sum(row.kind == "charge" for row in Ledger.open(tmp_path / "ledger.db").show().rows) == 1
     assert page.complaints == []
@@ -254,9 +254,8 @@ def test_no_file_is_charged_that_nobody_chose(page, tmp_path):
     assert page.input_value("[name=data]") == "survey.csv" and _serious(page) == []
     _press(page, "button", "Approve: see the charge")
     told = page.get_by_role("alert").inner_text()
-    assert (
-        "archive.csv, too" in told and "survey.csv (" in told and "bytes, changed 20" in told and _serious(page) == []
-    )
+    assert "also have the columns of this plan's schema: archive.csv." in told
+    assert "survey.csv (" in told and "bytes, changed 20" in told and _serious(page) == []
     assert page.complaints == []
 
 
@@ -326,7 +325,7 @@ def test_a_chosen_file_is_described_budgeted_asked_and_released(page, tmp_path, 
     assert _serious(page) == [] and page.evaluate("document.documentElement.scrollWidth") <= width
     with page.expect_download() as taken:
         page.get_by_role("link", name="Markdown").click()
-    assert "| variable | region |" in Path(taken.value.path()).read_text()
+    assert "| region | n | mean |" in Path(taken.value.path()).read_text()
     _press(page, "link", "Read the report")
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 718, "height": 1000})  # of A4 within margins: a table, as on a wide screen

@@ -250,7 +250,7 @@ def test_what_is_shown(tmp_path: Path) -> None:
     page = result.report(tmp_path / "report.html").read_text()
     assert "<svg" in page
     assert "SIMULATED" in page
-    assert result.plot().get_xlabel() == "estimate in units of x, with 95 % interval"
+    assert result.plot().get_xlabel() == "estimate, in units of x"
     with refuses(PlanError):
         result.conf_int(0.1)
     with refuses(PlanError):

@@ -153,9 +153,10 @@ def test_a_script_is_inferred_by_its_definitions_alone(tmp_path: Any) -> None:
     """The method of a script that calls check_method itself: nothing but its definitions runs in the fresh process."""
     script = tmp_path / "own.py"
     script.write_text(
-        "from dataclasses import dataclass\nimport confide as cf\nfrom tests.third_party import Mean\n"
+        "from dataclasses import dataclass\nimport confide as cf\nfrom confide.testing import check_method\n"
+        "from tests.third_party import Mean\n"
         "@dataclass(frozen=True)\nclass Own(Mean):\n    name = 'own_mean'\n"
-        "found = cf.testing.check_method(Own('v'), cf.Schema({'v': cf.Numeric(0, 10)}), replications=8)\nprint(found.ok)\n"
+        "found = check_method(Own('v'), cf.Schema({'v': cf.Numeric(0, 10)}), replications=8)\nprint(found.ok)\n"
     )
     done = subprocess.run(
         [sys.executable, str(script)],

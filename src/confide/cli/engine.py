@@ -143,7 +143,7 @@ def begin(
     data: Sequence[Path],
 ) -> None:
     """Check a command that charges, before it reads anything."""
-    session.charging, session.ledger = True, account.ledger
+    session.ledger = account.ledger
     account.check(simulate)
     read = {**inputs, "the ledger": ledger_file(account.ledger), **{f"the data {path}": path for path in data}}
     check_places(outputs, read)

@@ -175,7 +175,7 @@ class _Speaker:
             between = text[place:start]
             told = _LEAD.search(text, max(0, start - _LEADS), start) is not None or (listed and between == ", ")
             known = name in _OF_RELEASES or (_option(name) in self.options and name not in _STATED)
-            known = known or (name == "relation" and text.endswith("with ", 0, start))
+            known = known or (name == "relation" and text.endswith(("with ", "With "), 0, start))
             read = _setting(text, start) if told or not led else None
             said = None
             if read is not None and text.startswith((" in the schema", " in their schema"), read[1]):

@@ -564,6 +564,7 @@ def spread(command: Callable[..., None], **made: type[Any]) -> Callable[..., Non
         # messages name the options of the command that they are read beside
         if (session := getattr(given.get("ctx"), "obj", None)) is not None:
             session.options = frozenset(option for one in given["ctx"].command.params for option in one.opts)
+            session.charging = "--unaccounted" in session.options
         # an option of a group may have the group's name
         single = (parameter.name for parameter in own if parameter.name not in groups)
         command(**{name: given[name] for name in single if name in given}, **whole)

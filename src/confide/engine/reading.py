@@ -89,12 +89,17 @@ def infer(
     >>> cf.infer(release, inference="dataset").inference
     'dataset'
     """
-    given: dict[str, Any] = {
-        "subset": subset, "contrasts": contrasts, "kind": kind, "quantiles": quantiles, "prior": prior, "formula": formula,
-        "loss": loss, "inference": inference,
-    }  # fmt: skip
-    chosen = {name: value for name, value in given.items() if value is not None}
-    options = ResultOptions(**chosen) if chosen else None
+    asked = ResultOptions(
+        subset=None if subset is None else tuple(subset) if not isinstance(subset, str) else subset,  # type: ignore[arg-type]
+        contrasts=contrasts,
+        kind=kind,
+        quantiles=None if quantiles is None else tuple(quantiles),
+        prior=prior,
+        formula=formula,
+        loss=loss,
+        inference=inference,
+    )
+    options = None if asked == ResultOptions() else asked
     if isinstance(release, Sequence):
         return _infer_several(release, options, ledger)
     if ledger is not None:

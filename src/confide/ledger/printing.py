@@ -7,13 +7,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import ROUND_FLOOR, Context, Decimal
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import Any
 
 from confide._helpers import clean
 from confide.guarantees.conversion import bare_words
-
-if TYPE_CHECKING:
-    from confide.ledger.records import Entry, LedgerState
 
 #: The widest line of a terminal that is printed for.
 WIDEST = 80
@@ -51,7 +48,7 @@ def rounded_down(text: str) -> str:
     return re.sub(r"= ([\d.]+(?:e[+-]\d+)?)", shorter, text)
 
 
-def protects(state: LedgerState) -> str:
+def protects(state: Any) -> str:
     """Whom a budget protects from what, in the words of the glossary.
 
     Also who adds the noise, where that is not the steward.
@@ -88,7 +85,7 @@ def moment(time: str, *, utc: bool) -> str:
     return datetime.fromisoformat(time).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def head(state: LedgerState) -> list[str]:
+def head(state: Any) -> list[str]:
     """The percentage used, the parameters, and what the budget means."""
     budget = f"{bare_words(state.budget)}; left {rounded_down(state.remaining)}; {protects(state)}"
     return [
@@ -97,7 +94,7 @@ def head(state: LedgerState) -> list[str]:
     ]
 
 
-def summary(state: LedgerState, *, verbose: bool, utc: bool) -> str:
+def summary(state: Any, *, verbose: bool, utc: bool) -> str:
     """The ledger of one dataset as text."""
     lines = head(state)
     entries = [
@@ -116,7 +113,7 @@ def summary(state: LedgerState, *, verbose: bool, utc: bool) -> str:
     return "\n".join(lines)
 
 
-def _table(entries: Sequence[Entry], *, utc: bool) -> list[str]:
+def _table(entries: Sequence[Any], *, utc: bool) -> list[str]:
     """One line for each entry; a long title goes on below."""
     number = max(3, len(str(entries[-1].seq)))
     widest = WIDEST - 2 - (number + 2 + 16 + 2 + 2 + 7 + 2 + 8)
@@ -132,14 +129,14 @@ def _table(entries: Sequence[Entry], *, utc: bool) -> list[str]:
     return lines
 
 
-def what(row: Entry) -> str:
+def what(row: Any) -> str:
     """What an entry is for, in one line."""
     if row.kind == "charge":
         return clean(row.title or row.method)
     return clean(": ".join(filter(None, (f"budget {_KINDS_OF_ENTRY[row.kind]}", row.note))))
 
 
-def _whole(row: Entry) -> list[str]:
+def _whole(row: Any) -> list[str]:
     """All that an entry says."""
     pairs = [
         (row.kind, f"{row.time[:19]}Z {row.guarantee}"),

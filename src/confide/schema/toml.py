@@ -87,7 +87,7 @@ def _text(source: str | PathLike[str]) -> tuple[str, str]:
         raise SchemaError(f"the schema file {str(path)!r} is not UTF-8 text", "save it as UTF-8") from None
     except (OSError, ValueError):
         raise SchemaError(
-            f"there is no readable schema file {str(path)!r}", "write one with cf.Schema.draft(data)"
+            f"there is no readable schema file {str(path)!r}", "make one with cf.Schema.draft(data)"
         ) from None
 
 

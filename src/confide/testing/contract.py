@@ -410,7 +410,8 @@ def check_method(
     Raises `AssertionError` with every failed check, unless raises=False.
 
     >>> import confide as cf
-    >>> cf.testing.check_method(cf.regression.SSP("y ~ a"), replications=10).ok
+    >>> from confide.testing import check_method
+    >>> check_method(cf.regression.SSP("y ~ a"), replications=10).ok
     True
     """
     case = Case(method, schema or practice_schema(method), privacy or GDP(1.0))

@@ -111,7 +111,7 @@ def floors() -> list[Row]:
 
 
 def _floor(where: str, ratio: float, told: tuple[str, ...]) -> Row:
-    said = any("a raw sample of" in line and "promises at least as much" in line for line in told)
+    said = any("a raw sample of" in line and "has at least this guarantee" in line for line in told)
     return _row(f"A9 {where}: error of DR over that of a raw sample", ratio if said else -inf, 1.0, inf)
 
 

@@ -108,7 +108,7 @@ def test_a_rate_beyond_the_largest_count_is_said(privacy: Any) -> None:
         ends = found.conf_int().to_numpy()
         assert np.isfinite(ends).all() and (status == "valid" or ends[0, 1] > 24.9)
     assert (
-        "declare a larger one"
+        "Declare a larger one"
         in I.mean(_alike(500, True), "v", privacy=privacy, ledger=None, noise=SimulatedNoise(1), kind="poisson").reason
     )
 

@@ -57,7 +57,10 @@ def test_a_poisson_rate_says_what_it_assumes_and_is_read_from_any_release_of_a_m
     assert list(rate.names) == ["rate of v"] and list(mean.names) == ["mean of v", "variance of v"]
     for word in ("Poisson counts assumed", "variance equal to the mean", "25 read as 25 or more"):
         assert word in rate.target and word not in mean.target
-    assert "it is no mean" in rate.intervals_for and "any distribution" in mean.intervals_for
+    assert (
+        "of counts that are not Poisson it is not the mean" in rate.intervals_for
+        and "any distribution" in mean.intervals_for
+    )
     low, high = rate.conf_int().to_numpy()[0]
     assert low <= 6.0 <= high and high - low < mean.conf_int().to_numpy()[0] @ [-1, 1]
     plan = cf.plan(I.MeanAndVariance("v", kind="poisson", prior="gamma(2, 0.2)"), data.schema, SUBSTITUTE[1], n=2_000)

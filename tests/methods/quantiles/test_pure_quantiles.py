@@ -110,8 +110,8 @@ def test_pure_quantiles_cover_and_are_narrow_in_wide_bounds_too(bound: float, re
             noise=SimulatedNoise(seed),
         )
         frame = cf.infer(release).to_frame()
-        hits += (frame.low <= truth) & (truth <= frame.high)
-        width += frame.high - frame.low
+        hits += (frame.ci_low <= truth) & (truth <= frame.ci_high)
+        width += frame.ci_high - frame.ci_low
         half = 1.96 * np.sqrt(np.array(q) * (1 - np.array(q)) / 10_000)
         plain += np.quantile(x, np.array(q) + half) - np.quantile(x, np.array(q) - half)
     assert (hits >= 31).all() and (width <= 1.5 * plain).all()
@@ -129,7 +129,7 @@ def test_ends_that_are_the_declared_bound_alone_are_said() -> None:
 
     some = asked(300, (0.02, 0.5))
     frame = some.to_frame()
-    assert some.status == "partial" and list(frame.flag) == ["at_declared_bound", ""] and frame.low.iloc[0] == -4
+    assert some.status == "partial" and list(frame["flags"]) == ["at_declared_bound", ""] and frame.ci_low.iloc[0] == -4
     assert "the low end of 0.02 is the declared bound" in some.reason and "records" in some.reason
     assert "at_declared_bound" in str(some)
     assert asked(6, (0.02, 0.5)).status == "no_information"
@@ -137,7 +137,7 @@ def test_ends_that_are_the_declared_bound_alone_are_said() -> None:
     more = asked(600, (0.02, 0.5))
     assert more.status == "valid" and "at_declared_bound" not in str(more)
     far = more.to_frame(alpha=0.001)
-    assert list(far.flag) == ["at_declared_bound", ""] and far.low.iloc[0] == -4
+    assert list(far["flags"]) == ["at_declared_bound", ""] and far.ci_low.iloc[0] == -4
 
 
 def test_ends_that_are_the_declared_bound_alone_are_said_under_gdp_too() -> None:
@@ -157,7 +157,7 @@ def test_ends_that_are_the_declared_bound_alone_are_said_under_gdp_too() -> None
         )
 
     some = asked(300)
-    assert some.status == "partial" and list(some.to_frame().flag) == ["at_declared_bound", ""]
+    assert some.status == "partial" and list(some.to_frame()["flags"]) == ["at_declared_bound", ""]
     assert some.conf_int()[0].iloc[0] == -4 and some.params.notna().all()
     assert "the low end of 0.02 is the declared bound" in some.reason and "records" in some.reason
     assert "at_declared_bound" in str(some) and asked(20_000).status == "valid"
@@ -185,7 +185,7 @@ def test_an_atom_at_a_bound_is_no_open_end() -> None:
         ledger=None,
         noise=SimulatedNoise(2),
     )
-    assert found.status == "valid" and found.to_frame().low.iloc[0] == 0 and found.to_frame().high.iloc[0] < 1
+    assert found.status == "valid" and found.to_frame().ci_low.iloc[0] == 0 and found.to_frame().ci_high.iloc[0] < 1
 
 
 def test_quantiles_of_whole_values_are_whole() -> None:

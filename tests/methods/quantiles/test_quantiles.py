@@ -226,7 +226,7 @@ def test_nothing_is_said_where_noise_hides_the_records() -> None:
     assert result.status == "no_information"
     assert result.params.isna().all()
     assert set(result.to_frame()["flags"]) == {"count_below_noise whole_range"}
-    assert "below three standard deviations" in " ".join(result.summary().split())
+    assert "less than three SDs of its noise" in " ".join(result.summary().split())
 
 
 def test_everything_that_can_be_read_off_a_result(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_questions_that_cannot_be_answered_say_what_can(call: object) -> None:
         ("sex", {}),
         ("income ~ sexx", {}),
         ("income", {"quantiles": (0.5, 1.0)}),
-        ("income", {"intervals_for": "people"}),
+        ("income", {"inference": "people"}),
         ("income", {"bins": 2000}),
         ("income", {"fitted": 20}),
     ],

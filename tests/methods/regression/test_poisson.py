@@ -476,7 +476,7 @@ def test_rate_ratios_predictions_and_marginal_effects() -> None:
     found, _ = released(Poisson(FORMULA), frame, mu=40.0, noise=ZeroNoise())
     ratios = found.rate_ratios()
     np.testing.assert_allclose(ratios.rate_ratio, np.exp(found.params.iloc[1:]))
-    assert (ratios.low < ratios.rate_ratio).all() and (ratios.rate_ratio < ratios.high).all()
+    assert (ratios.ci_low < ratios.rate_ratio).all() and (ratios.rate_ratio < ratios.ci_high).all()
     rows = frame.head(4)
     means = found.get_prediction(rows)
     np.testing.assert_allclose(found.predict(rows), means["mean"])
@@ -490,7 +490,7 @@ def test_rate_ratios_predictions_and_marginal_effects() -> None:
     at = [found.predict(frame.assign(c=level)).mean() for level in "uv"]
     assert changes.loc["c[T.v]", "effect"] == pytest.approx(at[1] - at[0], rel=0.01)
     with refuses(PlanError):
-        found.average_marginal_effects(kind="effect")
+        found.average_marginal_effects(kind="dy/dx")
     assert found.to_dict()["rate_ratio"][1] == pytest.approx(ratios.rate_ratio.iloc[0])
 
 
@@ -521,7 +521,7 @@ def test_marginal_effects_of_the_logit_and_their_intervals() -> None:
         if found.status == "valid":
             for kind, own in (("change", change), ("derivative", truth)):
                 effects = found.average_marginal_effects(kind=kind)
-                missed, answered = missed + int(((effects.low > own) | (effects.high < own)).sum()), answered + 3
+                missed, answered = missed + int(((effects.ci_low > own) | (effects.ci_high < own)).sum()), answered + 3
     assert answered >= 60 and missed <= 16
     bent, _ = released(Logistic("y ~ a + I(a**2) + b"), whole.head(5_000), mu=3.0)
     assert bent.average_marginal_effects()["effect"].isna().to_dict() == {"a": True, "I(a ** 2)": True, "b": False}
@@ -561,7 +561,7 @@ def test_effects_of_columns_of_two_values_are_changes_and_not_slopes(values: tup
     assert effects.loc["t", "effect"] == pytest.approx(ends[1] - ends[0], rel=2e-3)
     assert effects.loc["t", "contrast"] == f"{values[1]} - {values[0]}"
     assert abs(slopes.loc["t", "effect"] - (ends[1] - ends[0])) > 0.02
-    assert effects.loc["t", "low"] < ends[1] - ends[0] < effects.loc["t", "high"]
+    assert effects.loc["t", "ci_low"] < ends[1] - ends[0] < effects.loc["t", "ci_high"]
 
 
 def test_no_interval_of_effects_around_a_mean_slope_that_is_noise() -> None:

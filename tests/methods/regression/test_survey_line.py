@@ -210,7 +210,7 @@ def test_margins_are_those_of_the_formula() -> None:
     own = simulated(cf.regression.LeastSquares("y ~ sex + h"), data, cf.GDP(20.0), 1)
     found = own.calibrate({"sex": {"f": 51, "m": 49}, "h": {"n": 60, "s": 40}})
     assert (
-        found.low["mean"] < found.estimate["mean"] < found.high["mean"]
+        found.ci_low["mean"] < found.estimate["mean"] < found.ci_high["mean"]
         and found.estimate["total"] == 100 * found.estimate["mean"]
     )
     for wrong in (

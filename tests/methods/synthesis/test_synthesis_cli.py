@@ -35,12 +35,13 @@ def test_synthesize_and_refit(survey) -> None:
     assert "95% CI" in run("refit", "t.parquet").stdout
     assert "\nk  " not in run("refit", "t.parquet", "y ~ a + r").stdout
     answer = json.loads(run("refit", "t.parquet", FORMULA, "--json").stdout)
-    assert answer["result"]["names"] == ["Intercept", "a", "k", "r[T.S]", "r[T.NA]", "r[T.E]"]
+    assert answer["result"]["term"] == ["Intercept", "a", "k", "r[T.S]", "r[T.NA]", "r[T.E]"]
     assert cf.Release.load("release.json").sha256 == answer["result"]["release_sha256"]
     refused = run("refit", "t.parquet", "y ~ unused", code=3)
     assert "does not hold unused" in refused.stderr
     # nothing is overwritten, and nothing was charged for trying
-    assert "nothing was charged" in run(*call, "-o", "t.parquet", code=2).stderr
+    refused = run(*call, "-o", "t.parquet", code=2).stderr
+    assert "t.parquet exists; nothing was done" in refused and "\nNothing was charged. [usage_error, exit 2]" in refused
     assert len([row for row in cf.Ledger.open("ledger.db").show().rows if row.kind == "charge"]) == 1
     again = json.loads(run(*call, "-o", "m.csv", "--files", "3", "--rows", "200", "--json").stdout)
     assert again["wrote"][::2] == ["m-1.csv", "m-2.csv", "m-3.csv"] and again["files"][0]["rows"] == 200
@@ -51,7 +52,7 @@ def test_synthesize_and_refit(survey) -> None:
 
 def test_wrong_command_lines(survey) -> None:
     call = ["synthesize", FORMULA, "survey.csv", "--schema", "schema.toml", "--unaccounted", "--simulate", "1"]
-    assert "privacy has no default" in run(*call, "-o", "t.csv", code=2).stderr
+    assert "the privacy cost has no default" in run(*call, "-o", "t.csv", code=2).stderr
     assert "must end in" in run(*call, "--mu", "1", "-o", "t.json", code=2).stderr
     assert "rows must be at least 8" in run(*call, "--mu", "1", "-o", "t.csv", "--rows", "3", code=3).stderr
     assert "generator must be" in run(*call, "--mu", "1", "-o", "t.csv", "--generator", "x", code=3).stderr

@@ -13,7 +13,7 @@ from tests.messages import refuses
 import confide as cf
 from confide.ask.synthesis import combine_synthetic as combine, refit, synthesize
 from confide.core import seal
-from confide.errors import NoResult, PlanError, PrivacyError, ReleaseError
+from confide.errors import FileError, NoResult, PlanError, PrivacyError, ReleaseError
 from confide.methods.synthesis.model import _Equations
 from confide.synthesis import SyntheticTable
 
@@ -414,7 +414,7 @@ def test_wrong_calls(frame, schema) -> None:
         synthesize(data, "y / 10 ~ a", **call)
     with refuses(PlanError):
         synthesize(data, FORMULA, path="t.xlsx", **call)
-    with refuses(PlanError):
+    with refuses(FileError):
         synthesize(data, FORMULA, path="nowhere/t.csv", **call)
     with refuses(PlanError):
         synthesize(data, FORMULA, files=0, **call)

@@ -129,7 +129,7 @@ def test_an_interval_that_says_nothing_is_the_whole_range() -> None:
     found = simulated(Means("income ~ region", inference="population"), cf.read(records(30), SCHEMA), cf.GDP(0.01), 1)
     assert found.status == "no_information"
     assert found.params.isna().all()
-    assert "whole_range" in found.to_frame().flags.iloc[0]
+    assert "whole_range" in found.to_frame()["flags"].iloc[0]
 
 
 def test_standardised_means_weigh_the_strata() -> None:
@@ -154,7 +154,7 @@ def test_a_difference_of_means_and_a_ratio_that_is_refused() -> None:
     found = simulated(Means("income ~ region", inference="population"), cf.read(records(4_000), SCHEMA), cf.GDP(1.0), 1)
     own = found.diff({"region": "S"}, {"region": "N"})
     assert own.ci_low.iloc[0] < 10 < own.ci_high.iloc[0]
-    assert found.ratio("region").shape == (2, 4) and set(own.flags) == {""}
+    assert found.ratio("region").shape == (2, 4) and set(own["flags"]) == {""}
     schema = cf.Schema({"region": cf.Categorical(["N", "S"]), "gain": cf.Numeric(-5, 5)})
     gains = simulated(
         Means("gain ~ region", inference="population"), cf.read(schema.sample(500, 1), schema), cf.GDP(1.0), 1

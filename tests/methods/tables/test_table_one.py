@@ -291,8 +291,12 @@ def test_an_sd_that_is_noise_is_a_dash() -> None:
     }
     found = cf.tables.table_one("income ~ arm", cf.read(frame, wide), **call)
     said = found.summary(verbose=True)
-    row = next(line for line in said.splitlines() if line.startswith("income: mean"))
-    assert row.count("(n/a)") == 3 and row.split()[-1] == "n/a" and "is not above its noise" in said.replace("\n", " ")
+    row = next(line for line in said.splitlines() if line.startswith("income, mean (SD)"))
+    assert (
+        row.count("(n/a)") == 3
+        and row.split()[-1] == "n/a"
+        and "an SD that is not above its noise" in " ".join(said.split())
+    )
 
 
 WIDE = cf.Schema(
@@ -339,9 +343,9 @@ def test_an_sd_that_its_moments_hide_is_that_of_the_distribution() -> None:
     # farther out than records are seen there are some 20 of 10,000
     assert 0.85 < income.sd[0] / frame["income"].std() < 1.1
     said = " ".join(found.summary(verbose=True).split())
-    assert np.isnan(votes.sd[0]) and "votes: mean" in said and "(n/a)" in said
+    assert np.isnan(votes.sd[0]) and "votes, mean (SD) 45.3 (n/a)" in said
     assert "which medians=('votes',) tells from the distribution" in said
-    assert "sds of income are the distribution's where noise hides them" in said
+    assert "the SD of income is from the distribution where the noise is larger" in said
 
 
 @pytest.mark.parametrize("named", ["starts of income", "starts"])

@@ -41,7 +41,7 @@ def test_each_question_of_a_pool_has_its_own_table() -> None:
     assert report["one"].params["x=b, y=c"] == pytest.approx(((FRAME.x == "b") & (FRAME.y == "c")).sum(), abs=0.1)
     assert report["two"].params["z=d, x=a"] == pytest.approx((FRAME.z[FRAME.x == "a"] == "d").mean(), abs=1e-3)
     assert "x * y" in report["one"].target and "z * x within x" in report["two"].target
-    assert report["one"].reading == "dataset" and report["two"].reading == "population"
+    assert report["one"].inference == "dataset" and report["two"].inference == "population"
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_what_cannot_be_planned_says_what_can(method: object) -> None:
 
 def test_the_plan_prints_its_power() -> None:
     for method in (MannWhitney("y ~ g"), Kruskal("y ~ h"), Wilcoxon("z - y")):
-        assert "the power (5 %, two sides)" in " ".join(method.plan(SCHEMA, cf.GDP(1.0), n=500).summary().split())
+        assert "the power (5%, two sides)" in " ".join(method.plan(SCHEMA, cf.GDP(1.0), n=500).summary().split())
 
 
 @pytest.mark.long

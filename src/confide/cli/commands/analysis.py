@@ -88,8 +88,9 @@ def known_test(name: str, call: Callable[[str], str]) -> None:
     """Refuse what is no test, with the call of the one that is meant."""
     if name not in tests.METHODS:
         meant = _CALLED.get(name.lower())
-        lead = f"; write {call(meant)}" if meant else near_match(name, tuple(tests.METHODS))
-        raise Refused(f"there is no test {name!r}{lead}; there are: {', '.join(tests.METHODS)}")
+        near = "" if meant else near_match(name, tuple(tests.METHODS))
+        remedy = f"write {call(meant)}" if meant else ""
+        raise Refused(f"there is no test {name!r}{near}; there are: {', '.join(tests.METHODS)}", remedy)
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ class AnswerOptions:
             return result
         if is_report(result):
             found = [line for name in result.results for line in _commands(result.results[name], path, name)]
-            raise Refused("a publication's tests are of one question", f"{_listed(found)}")
+            raise Refused("a publication's tests are of one analysis", _listed(found))
         found = _commands(result, path, self.analysis)
         formula = formula if formula is not None else _only(result, self.test, found)
         if not found:
@@ -165,7 +166,7 @@ class AnswerOptions:
         try:
             return tests.ask_release(result, self.test, formula, **self.own.given())
         except PlanError as error:
-            raise PlanError(f"{error}", f"{_listed(found)}") from None
+            raise PlanError(str(error), _listed(found)) from None
 
 
 _NONE = (
@@ -180,7 +181,7 @@ def _only(table: Any, test: str, commands: list[str]) -> str:
 
     possible = [answer.formula for answer in answers(table) if answer.verb == test]
     if len(possible) != 1:
-        raise Refused(f"say of which columns; {_listed(commands)}" if commands else _NONE)
+        raise Refused("say of which columns", _listed(commands)) if commands else Refused(_NONE)
     return possible[0]
 
 
@@ -196,7 +197,7 @@ def _commands(table: Any, path: Path, analysis: str | None) -> list[str]:
 
 
 def _listed(commands: list[str]) -> str:
-    return "this file answers:\n  " + "\n  ".join(commands) if commands else _NONE
+    return "\n           ".join(["one of those that this file answers:", *commands]) if commands else _NONE
 
 
 def not_of_a_release(ctx: typer.Context, value: Any) -> Any:
@@ -208,8 +209,8 @@ def not_of_a_release(ctx: typer.Context, value: Any) -> Any:
             test = _CALLED.get(test.lower(), test) if test is not None else "TEST"
             of = [] if formula is None else [formula]
             raise Refused(
-                f"{path} is no file of records; a table that was released answers tests at no further cost: "
-                f"{shlex.join(['confide', 'infer', str(path), *of, '--test', test])}"
+                f"{path} is no file of records; a table that was released answers tests at no further cost",
+                shlex.join(["confide", "infer", str(path), *of, "--test", test]),
             )
     return value
 

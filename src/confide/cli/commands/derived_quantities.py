@@ -126,7 +126,7 @@ def method_of_result(result: Any, name: str, option: str, kinds: str) -> Callabl
     found = getattr(result, name, None)
     if found is None and is_report(result):
         have = [asked for asked, own in result.results.items() if hasattr(own, name)]
-        which = f"ask one question: {' or '.join(f'--analysis {one}' for one in have)}" if have else "leave it out"
+        which = f"ask one analysis: {' or '.join(f'--analysis {one}' for one in have)}" if have else "leave it out"
         raise PlanError(f"{option} is about {kinds}, and this release is a publication", f"{which}")
     if found is None:
         raise PlanError(f"{option} is about {kinds}, and this release is none", "leave it out")

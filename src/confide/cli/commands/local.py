@@ -135,7 +135,7 @@ def protect(
     account.check(simulate)
     check_places({"OUT": out}, {"IN": data, "--schema": schema})
     book = open_ledger(account.ledger, account.dataset, public_schema.dataset)
-    session.charging, session.ledger = True, account.ledger
+    session.ledger = account.ledger
     session.dataset = None if book is None else book.dataset
     source = read(data, public_schema, delimiter=delimiter_of(delimiter))
     with session.paying("protecting the rows", ledger=book is not None), _bar() as step:

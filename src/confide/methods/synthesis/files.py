@@ -98,7 +98,7 @@ def check_ending(path: Path) -> None:
 
 
 def check_place(path: Path) -> None:
-    """`PlanError` for an ending or a folder that cannot be: to be known before anything is paid for."""
+    """`PlanError` for an ending, `FileError` for a folder that cannot be: to be known before anything is paid for."""
     check_ending(path)
     folder = path.resolve().parent
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):

@@ -55,8 +55,8 @@ class HuberLine(LineMethod):
     def __post_init__(self) -> None:
         if self.objective not in _OBJECTIVES:
             raise PlanError(
-                f"objective must be {' or '.join(map(repr, _OBJECTIVES))}, got {self.objective!r}; write "
-                "HuberLine(formula, objective='inference')"
+                f"objective must be {' or '.join(map(repr, _OBJECTIVES))}, got {self.objective!r}",
+                "write HuberLine(formula, objective='inference')",
             )
         bound = self.slope_bound
         if bound is not None and not (is_finite(bound) and bound > 0):

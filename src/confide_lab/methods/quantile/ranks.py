@@ -124,7 +124,7 @@ class Quantile(Method):
     >>> noise = cf.noise.SimulatedNoise(1)
     >>> release = cf.release(Quantile("income"), source, cf.PureDP(2.0), ledger=None, noise=noise)
     >>> frame = cf.infer(release).to_frame()
-    >>> bool(frame.low.iloc[0] < frame.estimate.iloc[0] < frame.high.iloc[0])
+    >>> bool(frame.ci_low.iloc[0] < frame.estimate.iloc[0] < frame.ci_high.iloc[0])
     True
     """
 
