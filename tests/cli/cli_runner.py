@@ -69,6 +69,13 @@ def good(*args: Any) -> Run:
     return done
 
 
+def printed(summary: str) -> str:
+    """A table as `confide infer` prints it: the line of its release ID ends in where the rest is."""
+    start, _, last = summary.rpartition("\n")
+    assert last.startswith("Release ID")
+    return f"{start}\n{last:<53}(details: --verbose)\n"
+
+
 def entries(kind: str = "charge") -> list[dict[str, Any]]:
     """The entries of that kind in ledger.db."""
     (state,) = good("ledger", "show", "ledger.db", "--json").json["datasets"]

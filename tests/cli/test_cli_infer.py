@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.cli.cli_runner import check_silence, entries, good, run
+from tests.cli.cli_runner import check_silence, entries, good, printed, run
 
 import confide as cf
 from confide import Release, engine, tables
@@ -20,17 +20,17 @@ REGRESS = ("regress", "happy ~ age + region", "survey.csv", "--schema", "schema.
 
 def test_infer_prints_the_table_of_the_api(released):
     result = engine.infer(Release.load("release.json"))
-    assert good("infer", "release.json").out == result.summary() + "\n"
+    assert good("infer", "release.json").out == printed(result.summary())
     assert good("infer", "release.json").out == good("infer", "release.json").out
     assert good("infer", "release.json", "--json").json["result"] == json.loads(result.to_json())
 
 
 def test_infer_takes_a_level_and_a_subset(released):
     release = Release.load("release.json")
-    assert good("infer", "release.json", "--alpha", ".1").out == engine.infer(release).summary(alpha=0.1) + "\n"
+    assert good("infer", "release.json", "--alpha", ".1").out == printed(engine.infer(release).summary(alpha=0.1))
     smaller = engine.infer(release, subset=("age",))
     for text in ("age", " age ,", '["age"]'):
-        assert good("infer", "release.json", "--subset", text).out == smaller.summary() + "\n"
+        assert good("infer", "release.json", "--subset", text).out == printed(smaller.summary())
     assert run("infer", "release.json", "--subset", "wealth").code == 3
     assert run("infer", "release.json", "--alpha", "2").code == 3
 
@@ -50,7 +50,7 @@ def test_infer_asks_one_release_another_question(tmp_path, monkeypatch):
         (("share.json", "--prior", "beta(2, 5)"), share, {"prior": "beta(2, 5)"}),
         (("table.json", "--inference", "dataset"), table, {"inference": "dataset"}),
     ):
-        assert good("infer", *words).out == engine.infer(release, **options).summary() + "\n"
+        assert good("infer", *words).out == printed(engine.infer(release, **options).summary())
         assert good("infer", *words).out != good("infer", words[0]).out
     refused = run("infer", "table.json", "--kind", "confidence")
     assert refused.code == 3 and "inference" in refused.err
@@ -98,7 +98,7 @@ def test_infer_writes_the_release_with_its_results(released):
     assert run("infer", "release.json", "-o", "release.json", "--force").code == 2
     assert good("infer", "release.json", "-o", "both.json", "--force", "--json").json["wrote"] == "both.json"
     # a second pass reads the file with results as it reads the bare one
-    assert good("infer", "both.json").out == engine.infer(release).summary() + "\n"
+    assert good("infer", "both.json").out == printed(engine.infer(release).summary())
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", '{"confide": "plan"}', "garbage"])

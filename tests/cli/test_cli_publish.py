@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.cli_runner import good, run
+from tests.cli.cli_runner import good, printed, run
 
 import confide as cf
 from confide import Plan, Release, registry
@@ -60,9 +60,7 @@ def test_one_question_of_a_publication_and_its_test_cost_nothing_more(book: Any)
     write(HEAD + means + QUESTIONS)
     good(*PUBLISH, "-o", "release.json")
     report = cf.infer(Release.load("release.json"))
-    start, _, last = report["happiness"].summary().rpartition("\n")
-    shown = good("infer", "release.json", "--analysis", "happiness").out
-    assert shown == f"{start}\n{last:<53}(details: --verbose)\n"
+    assert good("infer", "release.json", "--analysis", "happiness").out == printed(report["happiness"].summary())
     said = run("infer", "release.json", "--test", "ttest_ind")
     command = "confide infer release.json 'happy ~ region' --analysis happiness --test ttest_ind"
     assert said.code == 2 and command in said.err

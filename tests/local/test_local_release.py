@@ -222,7 +222,8 @@ def test_what_is_refused_before_anything_is_read(asked: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("noise", "zeta", "words"), [(0.94, 0.1, "at least as good"), (0.5, 0.1, "1.92 times"), (1.4, 0.05, "at least as good")]
+    ("noise", "zeta", "words"),
+    [(0.94, 0.1, "at least as good"), (0.5, 0.1, "1.92 times"), (1.4, 0.05, "at least as good")],
 )
 def test_the_plan_names_the_raw_sample(noise: float, zeta: float, words: str) -> None:
     """Per row the mean of a uniform column has variance 1/12 + (1 - zeta) sd^2 here, 1/(12 zeta) in a raw sample."""

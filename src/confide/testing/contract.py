@@ -402,9 +402,9 @@ def check_method(
 ) -> Contract:
     """Run the whole contract on a method and return the list of checks; raise when one fails.
 
-    `schema`: the columns to try it on; left out, every name in the method's text parameters becomes `Numeric(0.5,
-    2.5)`. `privacy`: what the releases may cost, default GDP(1.0) with the method's own relation. `replications`:
-    first look at intervals, which three times as many decide where it leaves a doubt; fewer, for a slow method, find
+    `schema`: the columns to try it on. Left out, every name in the method's text parameters becomes `Numeric(0.5,
+    2.5)`. `privacy`: what the releases may cost, default GDP(1.0) with the method's own relation. `replications`: runs
+    of the first look at intervals. If that leaves a doubt, three times as many decide. Fewer, for a slow method, find
     less.
 
     Raises `AssertionError` with every failed check, unless raises=False.

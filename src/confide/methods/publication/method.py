@@ -208,7 +208,7 @@ class Publication(Method):
             statistics_of(children),
             n=n,
             passes=max(child.passes for child in children.values()),
-            target=f"{len(self._made)} analyses: {', '.join(self._made)}",
+            target=f"{len(self._made)} {'analysis' if len(self._made) == 1 else 'analyses'}: {', '.join(self._made)}",
             intervals_for="the target of each analysis, as its section states; intervals are for each analysis separately, not for all",
             warnings=tuple(warnings),
             children=children,
