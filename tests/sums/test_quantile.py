@@ -18,7 +18,7 @@ from tests.messages import refuses
 
 import confide as cf
 from confide.core import exact_cost
-from confide.errors import PlanError
+from confide.errors import FileError, PlanError
 from confide.methods.intervals.block_posterior import rank_scores
 from confide.testing import ZeroNoise, check_method
 from confide_lab.methods.quantile.ranks import Quantile, _binomial_offsets
@@ -253,7 +253,7 @@ def test_what_is_shown(tmp_path: Path) -> None:
     assert result.plot().get_xlabel() == "estimate, in units of x"
     with refuses(PlanError):
         result.conf_int(0.1)
-    with refuses(PlanError):
+    with refuses(FileError):
         result.report(tmp_path / "none" / "report.html")
 
 

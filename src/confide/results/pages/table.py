@@ -165,7 +165,9 @@ def cells_of(result: Shown, columns: Sequence[Column], place: int) -> tuple[str,
         digits = _digits(scaled, _error(group, values)) if scaled else None
         whole = any(column.whole for column in group if column.kind == "estimate")
         ends = [
-            float(v) for column, v in zip(group, values, strict=True) if column.kind == "interval" and v is not None
+            float(v)
+            for column, v in zip(group, values, strict=True)
+            if column.kind == "interval" and v is not None and isfinite(v)
         ]
         for column, value in zip(group, values, strict=True):
             if value is None:  # a row that has no such number

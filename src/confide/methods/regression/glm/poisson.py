@@ -73,7 +73,7 @@ class Poisson(Method):
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "visits": cf.Integer(0, 12)})
     >>> plan = Poisson("visits ~ x").plan(schema, cf.GDP(1.0))
     >>> plan.guarantee.mu, plan.target
-    (1.0, 'Poisson regression of visits on Intercept, x, maximum likelihood')
+    (1.0, 'Poisson regression of visits on x, maximum likelihood')
     """
 
     formula: str
