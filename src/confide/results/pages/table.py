@@ -164,11 +164,7 @@ def cells_of(result: Shown, columns: Sequence[Column], place: int) -> tuple[str,
         scaled = [float(v) for column, v in zip(group, values, strict=True) if column.kind in _SCALED and v is not None]
         digits = _digits(scaled, _error(group, values)) if scaled else None
         whole = any(column.whole for column in group if column.kind == "estimate")
-        ends = [
-            float(v)
-            for column, v in zip(group, values, strict=True)
-            if column.kind == "interval" and v is not None and isfinite(v)
-        ]
+        ends = [float(v) for one, v in zip(group, values, strict=True) if one.kind == "interval" and v is not None]
         for column, value in zip(group, values, strict=True):
             if value is None:  # a row that has no such number
                 cells.append("")
@@ -176,7 +172,7 @@ def cells_of(result: Shown, columns: Sequence[Column], place: int) -> tuple[str,
                 cells.append(clean(str(value)))
             elif hidden and column.kind != "number":
                 cells.append(DASH)
-            elif column.kind == "estimate" and len(ends) == 2 and not ends[0] - _ROUND <= value <= ends[1] + _ROUND:
+            elif column.kind == "estimate" and len(ends) == 2 and max(ends[0] - value, value - ends[1]) > _ROUND:
                 cells.append(DASH)  # a mean of a negative number of records, which is none
             elif column.name == "privacy_share" and isfinite(value):
                 cells.append("<1%" if 0 < value < 0.005 else ">99%" if 0.995 <= value < 0.9995 else f"{value:.0%}")
