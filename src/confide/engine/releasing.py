@@ -19,6 +19,7 @@ from confide import noise as randomness, registry
 from confide._helpers import QUIET
 from confide._version import __version__
 from confide.core import Method, Noise, Plan, RecordMap, Release, Source, seal
+from confide.core.events import OpaqueRelease, nodes
 from confide.core.files import check_body
 from confide.core.units.privacy_unit import as_record
 from confide.engine.planning import check_ledger, check_method, key_of, keyed, made_again, paid_for, pins, plan
@@ -264,9 +265,12 @@ def _check_tables(method: Method, release: Release) -> str:
     """
     plan = release.plan
     if not plan.children:
+        title = ""
         with suppress(NoResult):
-            return str(getattr(method.infer(release), "title", "")) or plan.target
-        return plan.target
+            title = str(getattr(method.infer(release), "title", ""))
+        # what a private choice names is the simulated records' answer, and not that of the release
+        chosen = any(isinstance(node, OpaqueRelease) for node in nodes(plan.event))
+        return plan.target if chosen or not title else title
     for name, child in plan.children.items():
         with suppress(NoResult):
             registry.make(child.method.name, **child.method.parameters).infer(release.child(name))
