@@ -23,7 +23,7 @@ _ROOMS = (
     *(stub.stem for stub in Path(cf.__file__).parent.glob("*.pyi")),
 )
 _CALL = re.compile(r"(?<![\w.`'\"])((?:cf\.|confide\.)?(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)\(")
-_WRITE = re.compile(r"\b(?:write|declare it as|declare|take|give|or) (?=['\"A-Za-z_{])")
+_WRITE = re.compile(r"(?:\b(?:write|declare it as|declare|take|give|or) |  Try      )(?=['\"A-Za-z_{])")
 _KEYWORD = re.compile(r"[a-z_]\w*=(?!=)")
 # Made where all that they are given is written out: they are public facts, and cost nothing.
 _FACTS = (cf.Numeric, cf.Integer, cf.Categorical, cf.Unit, cf.GDP, cf.ZCDP, cf.PureDP, cf.ApproxDP)

@@ -230,9 +230,9 @@ def test_more_records_and_more_budget_bring_smaller_errors_and_answers() -> None
     assert table["price"]["1,000"] > table["price"]["100,000"] >= 1.0
     poor = cf.plan(cf.regression.SSP("y ~ a + b"), BARE, cf.GDP(0.05), n=200)
     assert poor.forecast["valid"]["200"] <= 0.2
-    assert "every coefficient: chance low (" in " ".join(poor.summary().split())
+    assert "all coefficients: chance low (" in " ".join(poor.summary().split())
     rich = cf.plan(cf.regression.SSP("y ~ a + b"), TOLD, cf.GDP(1.0), n=20_000)
-    assert "every coefficient: chance high (" in " ".join(rich.summary().split())
+    assert "all coefficients: chance high (" in " ".join(rich.summary().split())
 
 
 def test_what_nothing_public_tells_apart_shares_one_interval() -> None:

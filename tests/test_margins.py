@@ -286,3 +286,19 @@ def test_a_budget_at_which_next_to_nothing_is_answered_is_no_answer():
     assert smallest(plan_at, wish, method)[0].level == pytest.approx(0.5, rel=0.01)
     with refuses(PlanError):
         smallest(lambda level: plan_at(0.1), wish, method)
+
+
+def test_typical_values_serve_the_margin_of_a_mean_and_its_plan() -> None:
+    """With them a margin is reached that the bounds alone put out of reach, and the plan prints what was asked for, with a verdict."""
+    wide = cf.Schema({"y": cf.Numeric(0, 9000), "g": cf.Categorical(["a", "b"])})
+    told = wide.with_columns({**wide.columns, "y": cf.Numeric(0, 9000, typical=(1500, 5000))})
+    asked = cf.tables.Means(formula="y ~ g", inference="population")
+    with pytest.raises(PlanError, match="the SD is taken as a sixth of the width of the bounds: y 1,500"):
+        cf.plan(asked, wide, margin={"mean": 50}, n=4000)
+    made = cf.plan(asked, told, margin={"mean": 50}, n=4000)
+    assert 1.96 * made.forecast["4000"]["g"] == pytest.approx(50, rel=0.01)
+    said = made.summary()
+    assert (
+        said.startswith("Plan: mean y by g\n")
+        and "Valid intervals for all means: chance high (100% of scenarios)" in said
+    )

@@ -8,7 +8,8 @@ import tempfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-SPEC = spec_from_file_location("prose_lint", Path(__file__).parents[1] / ".ci" / "prose_lint.py")
+ROOT = Path(__file__).parents[1]
+SPEC = spec_from_file_location("prose_lint", ROOT / ".ci" / "prose_lint.py")
 assert SPEC is not None and SPEC.loader is not None
 prose_lint = module_from_spec(SPEC)
 sys.modules["prose_lint"] = prose_lint
@@ -62,6 +63,22 @@ def run(root: Path, *options: str) -> tuple[int, str]:
     with contextlib.redirect_stdout(printed):
         code = prose_lint.main([str(root), *options])
     return code, printed.getvalue()
+
+
+def forbidden(printed: str) -> list[tuple[str, str]]:
+    """Forbidden names in printed output, which the glossary replaces: the rule, and what was found."""
+    glossary = prose_lint.tomllib.loads((ROOT / "src/confide/glossary.toml").read_text(encoding="utf-8"))
+    names = [rule for rule in prose_lint.rules(glossary) if rule.name.startswith("name:")]
+    with tempfile.TemporaryDirectory() as folder:
+        (place := Path(folder) / "printed.txt").write_text(printed, encoding="utf-8")
+        found = prose_lint.check(
+            list(prose_lint.output_blocks([str(place)])), names, glossary["style"]["sentence_words"]
+        )
+        return [(rule, text) for _, _, _, rule, text, _ in found]
+
+
+def test_a_forbidden_name_in_output_is_found() -> None:
+    assert forbidden("Means by region\nCounted by the keeper\n") == [("name:data_steward", "the keeper")]
 
 
 def tree(root: Path, page: str, module: str) -> Path:

@@ -53,7 +53,6 @@ CASES = [
     *((asked(verb, column, "cf.PureDP(1.0)"), 0) for verb, column in (("proportion", "smoker"), ("mean", "x"))),
     (asked("variance", "x"), 0),
     (planned("cf.tables.Counts('g')"), 0),
-    (planned("cf.tables.Counts('g')"), 1),
     (planned("cf.tables.Means('x ~ g', inference='sample')"), -1),
     # settings
     (planned("cf.regression.LeastSquares('y ~ x', limit='sharp')"), -1),

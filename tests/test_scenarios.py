@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import confide as cf
-from confide.scenarios import Columns, Scenario, _values, scenario_frame, scenarios, stated, whole
+from confide.scenarios import Columns, Scenario, _values, scenario_frame, scenarios, unstated, whole
 
 TOLD = cf.Schema(
     {
@@ -171,6 +171,6 @@ def test_public_records_are_a_scenario_of_their_own() -> None:
 
 def test_what_is_stated_is_known() -> None:
     names = ("a", "g", "y")
-    assert stated(TOLD, names) and whole(TOLD, names)
-    assert not stated(TOLD.without_typical, names) and not whole(TOLD.without_typical, names)
+    assert not unstated(TOLD, names) and whole(TOLD, names)
+    assert unstated(TOLD.without_typical, names) and not whole(TOLD.without_typical, names)
     assert scenarios(TOLD, of("a"), 3) is scenarios(TOLD, of("a"), 3)

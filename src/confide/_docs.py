@@ -7,7 +7,7 @@ from there, so that help, the command line and the reference all print it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from inspect import cleandoc
 from textwrap import wrap
 from typing import Any
@@ -39,11 +39,17 @@ PARAMETERS: Mapping[str, str] = {
     "term_bounds": (
         'mapping of str to (float, float), optional\nPublic bounds of terms that have none, such as ``{"log(x)": (0, 9)}``.'
     ),
+    "bounds": (
+        '{"auto", "declared", "found"}, default "auto"\nTo which bounds columns are clipped before they are added up. "auto" finds the '
+        "range of each numeric column privately, for a tenth of the cost, and keeps declared bounds where their noise is small. "
+        '"found" never keeps them. "declared" finds none, and each column needs bounds in the schema.'
+    ),
     "limit": (
         '{"auto", "none"}, default "auto"\nThreshold at which extreme scores are clipped. With "none" no tail assumption is needed and '
         "intervals are wider, for example 2.4 times."
     ),
-    "clipping_check": "bool, default True\nWhether to measure the share of clipped responses, at 1% of the cost.",
+    "clipping_check": "bool, default True\nWhether to measure the share of clipped responses, which takes 1% of the cost.",
+    "ranges": "mapping of str to ColumnRange, default {}\nRanges that the release found, by column.",
     "requested": "Guarantee\nGuarantee that the plan asked for.",
     "guarantee": "Guarantee\nGuarantee of the release.",
     "method": "str\nName and version of the method.",
@@ -65,6 +71,14 @@ PARAMETERS: Mapping[str, str] = {
     "covariance": "array of float\nCovariance of the estimates, over sampling and privacy noise.",
     "noise_variance": "array of float\nVariance of the privacy noise in each estimate.",
     "df": "float or array of float\nDegrees of freedom of the t distribution of each interval.",
+}
+
+#: Error -> when it is raised, where many callables say the same of it.
+RAISES: Mapping[str, str] = {
+    "BudgetExceeded": "The cost does not fit the ledger. Nothing was drawn or charged.",
+    "NoConversion": "No proof leads there.",
+    "PlanError": "The formula, the column or a parameter is invalid. Nothing was charged.",
+    "PrivacyError": "A parameter is outside its range.",
 }
 
 
@@ -103,7 +117,7 @@ def section(known: Mapping[str, tuple[str, str]], names: Iterable[str]) -> str:
     for name in names:
         kind, text = known.get(name) or tuple(PARAMETERS.get(name, "\n").split("\n"))
         if kind:
-            lines += [f"{name} : {kind}", *wrap(text, 79, initial_indent="    ", subsequent_indent="    ")]
+            lines += [f"{name} : {kind}", *(f"    {line}" for line in wrap(text, 75, break_on_hyphens=False))]
     return "\n".join(lines)
 
 
@@ -139,6 +153,22 @@ def completed(
             **{k: v for k, v in parts.items() if k != "Parameters"},
         }
     )
+
+
+def outcome(returns: str, *raises: str) -> dict[str, str]:
+    """The sections "Returns" and "Raises". returns: type and text, or nothing; raises: errors of `RAISES`.
+
+    >>> outcome("", "NoConversion")
+    {'Returns': '', 'Raises': 'NoConversion\\n    No proof leads there.'}
+    """
+    return {"Returns": returns, "Raises": "\n".join(f"{name}\n    {RAISES[name]}" for name in raises)}
+
+
+def tell(raises: str, *calls: Callable[..., Any], returns: str = "") -> None:
+    """Complete docstrings by an error of `RAISES`, and by what is returned, under the type of the annotation."""
+    for call in calls:
+        answer = f"{call.__annotations__['return']}\n    {returns}" if returns else ""
+        call.__doc__ = completed(call.__doc__, parameters(call.__doc__), outcome=outcome(answer, raises))
 
 
 def of_class(kind: type[Any]) -> str | None:

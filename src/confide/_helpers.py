@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -171,9 +171,17 @@ def near_match(name: str, names: tuple[str, ...]) -> str:
     >>> near_match("agee", ("age", "income"))
     " (did you mean 'age'?)"
     """
-    lowered = {known.lower(): known for known in reversed(names)}
-    found = difflib.get_close_matches(name.lower(), list(lowered), n=1)
-    return f" (did you mean {lowered[found[0]]!r}?)" if found else ""
+    return "".join(f" (did you mean {found!r}?)" for found in nearest(name, names, 1))
+
+
+def nearest(name: str, names: Iterable[str], most: int) -> list[str]:
+    """The most similar of some names, best first, of which there may be none.
+
+    >>> nearest("agee", ("age", "income"), 1)
+    ['age']
+    """
+    lowered = {known.lower(): known for known in reversed([*names])}
+    return [lowered[found] for found in difflib.get_close_matches(name.lower(), [*lowered], n=most)]
 
 
 @contextmanager
@@ -235,12 +243,40 @@ QUIET = _Quiet()
 
 
 @cache
+def _heads() -> Mapping[str, str]:
+    pairs = [
+        (own.get("column", own["id"]), own["head"])
+        for own in terms().values()
+        if own["kind"] in ("column", "flag") and "head" in own
+    ]
+    return dict(reversed([one for names, heads in pairs for one in zip(names.split(", "), heads.split(", "))]))  # noqa: B905
+
+
+def head(column: str) -> str:
+    """What the glossary prints above a column of a frame; of a column that it does not have, its name.
+
+    >>> head("std_err"), head("p_none"), head("wage")
+    ('std. err.', 'P(no label)', 'wage')
+    """
+    return _heads().get(column, column)
+
+
+@cache
 def terms() -> Mapping[str, Mapping[str, Any]]:
     """The entries of the glossary by their ids."""
     import tomllib  # here, because most starts do without it
 
     text = files("confide").joinpath("glossary.toml").read_text(encoding="utf-8")
     return {entry["id"]: entry for entry in tomllib.loads(text)["term"]}
+
+
+def flag_letter(flag: str) -> str:
+    """How a flag is printed in a row: by its letter, or by its name if it has none.
+
+    >>> flag_letter("noise_dominates"), flag_letter("E"), flag_letter("of_a_third_party")
+    ('N', 'E', 'of_a_third_party')
+    """
+    return _heads().get(f"flag_{flag.lower()}", flag)
 
 
 def is_flag(name: str) -> bool:

@@ -9,10 +9,10 @@ of records. Numbers are rounded to two digits, because a forecast is a guess and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import nan, prod
+from math import nan, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,16 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.core import Gram, Method, Plan, Source, Statistic, Total, seal
-from confide.core.plan import method_parameters
+from confide.core.events import OpaqueRelease, nodes
+from confide.core.plan import BESIDE, Lazy, method_parameters
+from confide.core.ranges import as_fine, fine_row
 from confide.core.units.privacy_unit import UNIT_ROW, WHOLE_ROW
 from confide.errors import ConfideError, PlanError
-from confide.guarantees import Guarantee
+from confide.guarantees import GDP, Guarantee, PureDP
+from confide.margins import MOST, rounded
 from confide.noise import SimulatedNoise
 from confide.results.base import BaseResult, Foreseen
-from confide.scenarios import FAMILY, Columns, Scenario, scenarios, stated, whole
+from confide.scenarios import FAMILY, Columns, Scenario, scenarios, unstated, whole
 from confide.schema import Categorical, Integer, ModelMatrix, Schema
 from confide.schema.formulas.names import hidden, sides
 from confide.schema.formulas.terms import Indicator, Term, factor_name
@@ -43,6 +46,8 @@ _HOLDS = 0.98
 _TOLD = 12
 # Columns of at most so many whole numbers are told apart by how many they are: most are spread over all of them.
 _WHOLE = 20
+# The chance that what is needed must give, and how closely it is found.
+_EVEN, _CLOSE = 0.5, 1.2
 # How often a row of a whole scenario stands there, on average.
 _TIMES = 1_000
 # Statistics of more numbers than these take too long to simulate.
@@ -120,7 +125,14 @@ class Simulated(Source):
     def _rows(self, names: Sequence[str]) -> Array:
         # what is no column of the schema says that a value lay outside its bounds: none does here
         zeros = np.zeros(len(self.counts))
-        return np.stack([self.codes.get(name, zeros) for name in names]) if names else np.empty((0, len(zeros)))
+        fine = {fine_row(name): name for name in self.schema.names}
+        found = [self._fine(fine[name]) if name in fine else self.codes.get(name, zeros) for name in names]
+        return np.stack(found) if names else np.empty((0, len(zeros)))
+
+    def _fine(self, name: str) -> Array:
+        column = self.schema[name]
+        assert not isinstance(column, Categorical)
+        return as_fine(column.decode(self.codes[name]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +193,11 @@ class Setting:
             return None
         return cls(replace(method, where=None), schema, made.requested, n)
 
+    @property
+    def chosen(self) -> bool:
+        """Whether a private choice names what the results are of, which simulated records do not tell."""
+        return any(isinstance(node, OpaqueRelease) for node in nodes(self.plan(self.n).event))
+
     @cached_property
     def columns(self) -> Columns:
         """What the question is about, without the subgroup."""
@@ -233,13 +250,15 @@ def columns_of(made: Plan, schema: Schema, outcome: str = "") -> Columns:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Forecast(Mapping[str, Any]):
+class Forecast(Lazy):
     """Expected standard errors by number of records and name, and the chance of status "valid": simulated when it is looked at.
 
-    n: the number of records, or of those in the subgroup; None for `SIZES`. Empty where a method is not simulated. The keys:
+    n: the number of records, or of those in the subgroup; None for `SIZES`. given: what the method forecasts by a formula of its own, to
+    which the simulation adds its chance and title alone. Empty where a method is not simulated. The keys:
 
     - "assumes": what the family of scenarios is, in words.
-    - "note": how far the numbers can be trusted, "" where that needs no words.
+    - "note": how far the numbers can be trusted, or what they are of; "" where that needs no words.
+    - "title": the title of the results, where no private choice names what they are of.
     - "1,000", ...: a number by name, the median over the scenarios, where every numeric column has a typical spread. Otherwise (low,
       high), between which 98% of the family's standard errors lie. None where next to no scenario has one.
     - "between": where there is a number, its (low, high).
@@ -256,54 +275,90 @@ class Forecast(Mapping[str, Any]):
     method: Method
     schema: Schema
     n: int | None
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def table(self) -> dict[str, Any]:
         sizes = (self.n,) if self.n else SIZES
         setting = Setting.of(self.made, self.method, self.schema, sizes[0])
-        return {} if setting is None else _table(setting, sizes)
+        return dict(self.given) if setting is None else _table(setting, sizes, self.given)
 
-    def __getitem__(self, key: str) -> Any:
-        return self.table[key]
+    @cached_property
+    def needed(self) -> str:
+        """How many records, or which budget, give a chance of one half; "" where it is there, or neither is found up to the largest."""
+        privacy, n = self.made.guarantee, self.n
+        setting = Setting.of(self.made, self.method, self.schema, n or 1)
+        low = any(valid < _EVEN for valid in self.table.get("valid", {}).values())
+        if not (low and n and setting and isinstance(privacy, GDP | PureDP)):
+            return ""
+        name = privacy.numbers()[0]
+        level = getattr(privacy, name)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.table)
+        def chance(size: int, own: Setting) -> float:
+            return _chance(own.runs(size, _OF_THREE), every=bool(self.given))
 
-    def __len__(self) -> int:
-        return len(self.table)
+        found = [
+            _least(lambda x: chance(round(n * x), setting), MOST / level),
+            _least(lambda x: chance(n, replace(setting, privacy=replace(privacy, **{name: level * x}))), MOST / level),
+        ]
+        words = (
+            "" if found[0] is None else f"about {rounded(n * found[0], 2):,.0f} records",
+            "" if found[1] is None else f"{name} of at least {rounded(level * found[1], 2):g}",
+        )
+        return ", or ".join(filter(None, words))
 
-    def __repr__(self) -> str:
-        return repr(self.table)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (self.table,)
+def _least(chance: Callable[[float], float], most: float) -> float | None:
+    """The factor, to a fifth, from which on the chance is one half; None where it is not up to the largest factor."""
+    low, high = 1.0, 2.0
+    while chance(high) < _EVEN:
+        low, high = high, 2 * high
+        if high > most:
+            return None
+    while high > low * _CLOSE:
+        middle = sqrt(low * high)
+        low, high = (middle, high) if chance(middle) < _EVEN else (low, middle)
+    return high
 
 
-def _table(setting: Setting, sizes: Sequence[int]) -> dict[str, Any]:
+def _chance(runs: Sequence[Run], *, every: bool) -> float:
+    """The share of the scenarios whose result is valid. every: and has an interval for each of its numbers."""
+    return round(float(np.mean([one.ok and (not every or one.seen.answered == 1) for one in runs])), 2)
+
+
+def _table(setting: Setting, sizes: Sequence[int], given: Mapping[str, Any]) -> dict[str, Any]:
     count = SCENARIOS if len(sizes) == 1 else _OF_THREE
     found = {n: setting.runs(n, count) for n in sizes}
     names = tuple(dict.fromkeys(name for runs in found.values() for one in runs for name in one.seen.errors))
     answered = [one.seen.answered for runs in found.values() for one in runs if one.ok]
     if not names or (answered and not any(answered)):
-        return {}
+        return dict(given)
     columns = setting.columns.names
-    known, alike = stated(setting.schema, columns), _alike(names, setting)
-    table: dict[str, Any] = {"assumes": _assumes(known, count), "note": _note(known, whole(setting.schema, columns))}
-    table["of"] = next(one.seen.of for runs in found.values() for one in runs if one.seen.errors)
+    known, alike = not unstated(setting.schema, columns), _alike(names, setting)
+    table: dict[str, Any] = {"assumes": _assumes(known, count), "note": _note(setting.schema, columns)}
+    if given:
+        table = {**given, "assumes": table["assumes"], "note": given["assumes"]}
+    told = [one for runs in found.values() for one in runs if one.seen.errors]
+    table |= {"of": told[0].seen.of, "title": "" if setting.chosen else told[0].result.title}
     table |= {key: {} for key in ("valid", "answered", "price", "between")}
-    for n, runs in found.items():
-        key, errors = f"{n:,}", np.array([[one.seen.errors.get(name, nan) for name in names] for one in runs])
-        own = {name: errors[:, places] * sizes / size for name, (places, sizes, size) in alike.items()}
-        table[key] = {name: _entry(values, known) for name, values in own.items()}
-        if known:
-            table["between"][key] = {name: _entry(values, False) for name, values in own.items()}
-        table["valid"][key] = round(float(np.mean([one.ok for one in runs])), 2)
+    for key, runs in zip(
+        [k for k in given if k not in BESIDE] or map("{:,}".format, sizes), found.values(), strict=True
+    ):
+        if not given:
+            errors = np.array([[one.seen.errors.get(name, nan) for name in names] for one in runs])
+            own = {name: errors[:, places] * sizes / size for name, (places, sizes, size) in alike.items()}
+            table[key] = {name: _entry(values, known) for name, values in own.items()}
+            if known:
+                table["between"][key] = {name: _entry(values, False) for name, values in own.items()}
+        table["valid"][key] = _chance(runs, every=bool(given))
         table["answered"][key] = round(float(np.mean([one.seen.answered for one in runs])), 2)
         shares = np.concatenate([one.seen.shares for one in runs])
         with np.errstate(divide="ignore"):
             prices = 1 / np.sqrt(1 - shares[np.isfinite(shares)])
         if prices.size:
             table["price"][key] = _rounded(_median(prices))
+    if not given and not any(cell for key in table["valid"] for cell in table[key].values()):
+        table["note"] = ""  # nothing is told that it could be about
     return table
 
 
@@ -369,14 +424,17 @@ def _rounded(value: float) -> float:
     return float(f"{value:.2g}")
 
 
-def _note(known: bool, everything: bool) -> str:
-    """How far the numbers tell; everything: own shares and shares of levels are stated too."""
-    if not known:
+def _note(schema: Schema, columns: Sequence[str]) -> str:
+    """How far the numbers tell."""
+    silent = unstated(schema, columns)
+    if silent:
+        column: Any = schema[silent[0]]
+        quarter = (column.high - column.low) / 4
         return (
-            "Ranges are wide because the schema states no typical values. For example, typical = { low = ..., high = ... } "
-            "of a column narrows them."
+            f"Ranges are wide because the schema states no typical values of {', '.join(silent)}. For example,\n"
+            f"  [columns.{silent[0]}]  typical = [{column.low + quarter:g}, {column.high - quarter:g}]"
         )
-    if not everything:
+    if not whole(schema, columns):
         return (
             "Own shares or shares of levels are not stated. Without them a number is off by more than a factor of 2 "
             "about every other time: the forecast is the range in brackets."

@@ -28,7 +28,7 @@ else:
 
 
 # Levels of mu or epsilon that are tried; beyond the largest, privacy protects nobody.
-_LEAST, _MOST = 1e-3, 64.0
+_LEAST, MOST = 1e-3, 64.0
 # Half of a normal 95 % interval, in standard errors.
 _Z = 1.959963984540054
 # The level is found to this factor, and is then rounded up to four digits.
@@ -102,12 +102,12 @@ def smallest(plan_at: PlanAt, targets: Targets, method: Method) -> tuple[Plan, t
     Raises `PlanError` for names that the forecast does not have and for a cv of a number that public facts do not tell. Raises it where
     no level is enough, with what the largest one is expected to give.
     """
-    best = _Reached.at(plan_at, _MOST, method)
+    best = _Reached.at(plan_at, MOST, method)
     wished = _wished(best, targets)
     for name, (error, relative) in wished.items():
         if best.errors[name] > error:
             raise PlanError(_beyond(best, name, error, _nearest(best, targets), relative=relative))
-    low, high, made = _LEAST, _MOST, best
+    low, high, made = _LEAST, MOST, best
     while high > low * _CLOSE:
         middle = exp((log(low) + log(high)) / 2)
         tried = _Reached.at(plan_at, middle, method)
@@ -135,11 +135,11 @@ class _Reached:
     def at(cls, plan_at: PlanAt, level: float, method: Method) -> _Reached:
         """At a level rounded up to four digits; without errors where no plan can be made."""
         try:
-            made = plan_at(_rounded(level))
+            made = plan_at(rounded(level))
         except ConfideError:
-            if level >= _MOST / 2:
+            if level >= MOST / 2:
                 raise
-            return cls(plan_at(_MOST), method)
+            return cls(plan_at(MOST), method)
         counts = [key for key in made.forecast if key not in BESIDE]
         if not counts:
             raise PlanError(
@@ -157,9 +157,17 @@ class _Reached:
         known = made.forecast.get("value", {}).get(counts[0], {})
         return cls(made, method, upper, int(counts[0].replace(",", "")), known)
 
+    def taken(self, name: str) -> str:
+        """What the forecast of a number rests on, where the schema does not tell it."""
+        rows = self.plan.forecast[next(key for key in self.plan.forecast if key not in BESIDE)]
+        wide = "the upper end of the range for what the schema allows" if isinstance(rows.get(name), tuple) else ""
+        said = self.plan.forecast.get("taken") or wide
+        return f" ({said})" if said else ""
 
-def _rounded(level: float) -> float:
-    digits: int = 3 - int(f"{level:e}".partition("e")[2])
+
+def rounded(level: float, figures: int = 4) -> float:
+    """Up to so many figures."""
+    digits: int = figures - 1 - int(f"{level:e}".partition("e")[2])
     return ceil(level * 10.0**digits * (1 - 1e-12)) / 10.0**digits
 
 
@@ -233,14 +241,14 @@ def _reachable(best: _Reached, names: Sequence[str], option: str, x: float) -> f
     for name in names:
         value = abs(best.values.get(name, 0.0))
         least = max(least, best.errors[name] * (_Z if option == "margin" else 1 / value if value else 0.0))
-    return x if least <= x or least == inf else _rounded(least * (1 + 1e-9))
+    return x if least <= x or least == inf else rounded(least * (1 + 1e-9))
 
 
 def _beyond(
     best: _Reached, name: str, error: float, nearest: Mapping[str, Mapping[str, float]], *, relative: bool
 ) -> str:
     asked, found = (_shown(one, best.values.get(name), relative=relative) for one in (error, best.errors[name]))
-    least = "no interval is expected" if best.errors[name] == inf else f"at least {found} is expected"
+    least = "no interval is expected" if best.errors[name] == inf else f"at least {found} is expected{best.taken(name)}"
     return (
         f"a {'cv' if relative else 'margin of error'} of {asked} for {name!r} cannot be reached with {best.n:,} records at any budget: "
         f"{least}; " + (_call(nearest, best.n) if nearest else "ask for fewer cells, or for more records")

@@ -135,10 +135,10 @@ class Scenario:
         return pd.DataFrame({name: self.schema[name].decode(codes[chosen]) for name, codes in self.codes.items()})
 
 
-def stated(schema: Schema, names: Sequence[str]) -> bool:
-    """Whether each of these columns that holds numbers has a typical spread, columns of two values aside."""
-    columns = (schema[name] for name in names)
-    return all(isinstance(c, Categorical) or c.steps == 2 or c.spread is not None for c in columns)
+def unstated(schema: Schema, names: Sequence[str]) -> list[str]:
+    """Those of these columns that hold numbers and have no typical spread, columns of two values aside."""
+    columns = {name: schema[name] for name in names}
+    return [name for name, c in columns.items() if not isinstance(c, Categorical) and c.steps > 2 and c.spread is None]
 
 
 def whole(schema: Schema, names: Sequence[str]) -> bool:

@@ -121,7 +121,8 @@ def run_experiment(
 
     Example:
 
-    confide lab run binagg.figure1 --reps 2 --cell d=5 --cell n=200 --cell method=ols
+    confide lab run binagg.figure1 --reps 2 --cell d=5 --cell n=200 \\
+      --cell method=ols
     """
     session: Session = ctx.obj
     if reps is not None and reps < 1:

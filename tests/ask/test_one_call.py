@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 from tests.messages import refuses
@@ -94,3 +95,12 @@ def test_several_parameters_may_come_before_the_data() -> None:
         "score",
         "data",
     ]
+
+
+def test_the_ledger_keeps_the_title_of_a_test(tmp_path: Path) -> None:
+    """Its release is a table, whose title says nothing of the test."""
+    schema = cf.Schema({"sex": cf.Categorical(["f", "m"]), "smoker": cf.Categorical(["no", "yes"])}, dataset="d")
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="d", budget=cf.GDP(2.0))
+    data = cf.read(schema.sample(500, seed=1), schema)
+    found = cf.tests.chi2_contingency("smoker * sex", data, privacy=cf.GDP(1.0), ledger=book)
+    assert [row.title for row in book.show().rows if row.kind == "charge"] == [found.title]

@@ -26,7 +26,7 @@ def gaussian(seed: int) -> Callable[[float, int], Any]:
 
 
 def band(seed: int, **settings: Any) -> CurveBand:
-    return trade_off_band(gaussian(seed), 0.0, 1.0, vectorised=True, test=lambda y: y, **settings)
+    return trade_off_band(gaussian(seed), 0.0, 1.0, vectorized=True, test=lambda y: y, **settings)
 
 
 def misses(seed: int) -> tuple[bool, bool, bool]:
@@ -73,7 +73,7 @@ def test_audit_band_verdicts() -> None:
 def test_audit_band_of_a_learnt_test_in_many_dimensions() -> None:
     rng = np.random.default_rng(6)
     found = trade_off_band(
-        lambda x, n: x + rng.laplace(size=(n, 4)), np.zeros(4), np.full(4, 0.5), vectorised=True, runs=50_000
+        lambda x, n: x + rng.laplace(size=(n, 4)), np.zeros(4), np.full(4, 0.5), vectorized=True, runs=50_000
     )
     assert found.compare(PureDP(2.0)).verdict == "holds" and found.compare(PureDP(1.0)).violated
 

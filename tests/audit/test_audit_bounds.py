@@ -28,7 +28,7 @@ from confide.errors import PrivacyError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, PureDP, gaussian_delta
 from confide.noise import SimulatedNoise
 
-MILLION = 500_000  # runs on each of the two neighbours: 10^6 draws together
+MILLION = 500_000  # runs on each of the two neighbors: 10^6 draws together
 
 
 def gaussian(seed: int, dimension: int = 1, factor: float = 1.0) -> Callable[[float, int], Any]:
@@ -40,23 +40,23 @@ def gaussian(seed: int, dimension: int = 1, factor: float = 1.0) -> Callable[[fl
 
 @pytest.mark.parametrize("dimension", [1, 10])
 def test_audit_bounds_come_near_tight_gaussian_claims(dimension: int) -> None:
-    found = mu_lower_bound(gaussian(3, dimension), 0.0, 1.0, runs=MILLION, vectorised=True, claim=GDP(1.0))
+    found = mu_lower_bound(gaussian(3, dimension), 0.0, 1.0, runs=MILLION, vectorized=True, claim=GDP(1.0))
     assert 0.95 <= found.lower_bound <= 1 and found.verdict == "holds"
     assert found.draws == 10**6 and found.confidence == 0.99
 
 
 def test_audit_bounds_come_near_in_fifty_dimensions() -> None:
-    found = mu_lower_bound(gaussian(3, 50), 0.0, 1.0, runs=100_000, vectorised=True, claim=GDP(1.0))
+    found = mu_lower_bound(gaussian(3, 50), 0.0, 1.0, runs=100_000, vectorized=True, claim=GDP(1.0))
     assert 0.9 <= found.lower_bound <= 1
 
 
 def test_audit_bounds_come_near_grid_gaussian_and_laplace() -> None:
     noise, rng = SimulatedNoise(4), np.random.default_rng(4)
     grid = mu_lower_bound(
-        lambda x, runs: x + noise.grid_gaussian(2**20, runs), 0, 1024, runs=MILLION, vectorised=True, claim=1.0
+        lambda x, runs: x + noise.grid_gaussian(2**20, runs), 0, 1024, runs=MILLION, vectorized=True, claim=1.0
     )
     laplace = epsilon_lower_bound(
-        lambda x, runs: x + rng.laplace(size=runs), 0.0, 1.0, runs=MILLION, vectorised=True, claim=PureDP(1.0)
+        lambda x, runs: x + rng.laplace(size=runs), 0.0, 1.0, runs=MILLION, vectorized=True, claim=PureDP(1.0)
     )
     assert 0.95 <= grid.lower_bound <= 1 and 0.95 <= laplace.lower_bound <= 1
     assert grid.verdict == laplace.verdict == "holds"
@@ -108,10 +108,10 @@ FAULTS["sign of zero leaks"] = (
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_audit_bounds_catch(name: str) -> None:
-    mechanism, data, neighbour, claim, kind = FAULTS[name]
+    mechanism, data, neighbor, claim, kind = FAULTS[name]
     bound = mu_lower_bound if kind == "mu" else epsilon_lower_bound
     runs = MILLION if "97" in name else 50_000
-    found = bound(mechanism, data, neighbour, runs=runs, vectorised=True, claim=claim, confidence=0.999)
+    found = bound(mechanism, data, neighbor, runs=runs, vectorized=True, claim=claim, confidence=0.999)
     assert found.violated, found
 
 
@@ -121,14 +121,14 @@ def test_audit_bounds_lattice_of_floats_only_on_request() -> None:
     def noisy(x: float, runs: int) -> Any:
         return x + rng.laplace(size=runs)
 
-    assert not epsilon_lower_bound(noisy, 0.0, 1.0, runs=50_000, vectorised=True, claim=1.0).violated
-    assert epsilon_lower_bound(noisy, 0.0, 1.0, runs=50_000, vectorised=True, claim=1.0, bits=True).violated
+    assert not epsilon_lower_bound(noisy, 0.0, 1.0, runs=50_000, vectorized=True, claim=1.0).violated
+    assert epsilon_lower_bound(noisy, 0.0, 1.0, runs=50_000, vectorized=True, claim=1.0, bits=True).violated
 
 
 def test_audit_bounds_grid_noise_has_no_lattice_to_read() -> None:
     noise = SimulatedNoise(5)
     found = mu_lower_bound(
-        lambda x, runs: (x + noise.grid_gaussian(2**20, runs)) / 2**10, 0, 1024, runs=50_000, vectorised=True, claim=1.0,
+        lambda x, runs: (x + noise.grid_gaussian(2**20, runs)) / 2**10, 0, 1024, runs=50_000, vectorized=True, claim=1.0,
         bits=True,
     )  # fmt: skip
     assert found.verdict == "holds"
@@ -160,31 +160,31 @@ def test_audit_bounds_read_any_outcome() -> None:
         assert not epsilon_lower_bound(outcome, 0, 0, runs=3000, claim=0.05, confidence=0.999).violated
 
 
-def test_audit_bounds_vectorised_forms() -> None:
+def test_audit_bounds_vectorized_forms() -> None:
     rng = np.random.default_rng(3)
 
     def sometimes(x: int, runs: int) -> Any:
         if x:
-            raise RuntimeError("only on the neighbour")
+            raise RuntimeError("only on the neighbor")
         return rng.normal(size=runs)
 
-    assert epsilon_lower_bound(sometimes, 0, 1, runs=1000, vectorised=True, claim=1.0).violated
+    assert epsilon_lower_bound(sometimes, 0, 1, runs=1000, vectorized=True, claim=1.0).violated
     found = mu_lower_bound(
-        lambda x, n: {"a": rng.normal(size=(n, 2)), "b": x + rng.normal(size=n)}, 0.0, 2.0, runs=20_000, vectorised=True
+        lambda x, n: {"a": rng.normal(size=(n, 2)), "b": x + rng.normal(size=n)}, 0.0, 2.0, runs=20_000, vectorized=True
     )
     assert found.verdict == "untested" and 1.6 < found.lower_bound <= 2
     words = epsilon_lower_bound(
-        lambda x, n: np.where(rng.random(n) < 0.2 + 0.6 * x, "yes", "no"), 0, 1, runs=20_000, vectorised=True
+        lambda x, n: np.where(rng.random(n) < 0.2 + 0.6 * x, "yes", "no"), 0, 1, runs=20_000, vectorized=True
     )
     assert 1.2 < words.lower_bound < log(4)
     with refuses(PrivacyError):
-        mu_lower_bound(lambda x, n: np.zeros(3), 0, 1, runs=1000, vectorised=True)
+        mu_lower_bound(lambda x, n: np.zeros(3), 0, 1, runs=1000, vectorized=True)
 
 
 def test_audit_bounds_users_test() -> None:
     rng = np.random.default_rng(5)
     found = mu_lower_bound(
-        lambda x, n: x + rng.normal(size=(n, 2)), 0.0, 1.0, runs=50_000, vectorised=True, test=lambda y: y.sum(axis=1)
+        lambda x, n: x + rng.normal(size=(n, 2)), 0.0, 1.0, runs=50_000, vectorized=True, test=lambda y: y.sum(axis=1)
     )
     assert 1.3 < found.lower_bound <= 2**0.5
     one = mu_lower_bound(lambda x: {"y": x + rng.normal()}, 0.0, 3.0, runs=2_000, test=lambda y: y["y"])
@@ -204,7 +204,7 @@ def test_audit_bounds_false_alarms_of_true_claims(claim: Any) -> None:
         return x + (rng.laplace(size=runs) / 3 if trimmed else rng.normal(size=runs))
 
     alarms = sum(
-        mu_lower_bound(mechanism, 0.0, 1.0, runs=4_000, vectorised=True, claim=claim, confidence=0.95).violated
+        mu_lower_bound(mechanism, 0.0, 1.0, runs=4_000, vectorized=True, claim=claim, confidence=0.95).violated
         for _ in range(40)
     )
     assert alarms <= 11
@@ -216,7 +216,7 @@ def test_audit_bounds_randomised_response_is_exact() -> None:
     passed = 0
     for _ in range(200):
         found = epsilon_lower_bound(
-            lambda x, n: np.where(rng.random(n) < keep, x, 1 - x), 0, 1, runs=2_000, vectorised=True, confidence=0.9
+            lambda x, n: np.where(rng.random(n) < keep, x, 1 - x), 0, 1, runs=2_000, vectorized=True, confidence=0.9
         )
         passed += found.lower_bound > 1
     assert passed <= binom.isf(1e-6, 200, 0.1)
@@ -235,7 +235,7 @@ def test_audit_bounds_catch_an_auditor_that_evaluates_on_its_training_runs() -> 
         beta = upper_rate((scores[1] <= cut).sum(), 200, 0.025)
         alarms += below_curve(float(alpha), float(beta), curve_of(GDP(0.01)))
     honest = sum(
-        mu_lower_bound(gaussian(i, 50), 0.0, 0.0, runs=400, vectorised=True, claim=0.01, confidence=0.95).violated
+        mu_lower_bound(gaussian(i, 50), 0.0, 0.0, runs=400, vectorized=True, claim=0.01, confidence=0.95).violated
         for i in range(20)
     )
     assert alarms >= 15 and honest <= 7
@@ -252,12 +252,12 @@ def test_audit_bounds_formulas() -> None:
 
 
 def test_audit_bounds_reproduce_with_a_seeded_mechanism() -> None:
-    first, second = (mu_lower_bound(gaussian(1), 0.0, 1.0, runs=2000, vectorised=True) for _ in range(2))
+    first, second = (mu_lower_bound(gaussian(1), 0.0, 1.0, runs=2000, vectorized=True) for _ in range(2))
     assert first == second
 
 
 def test_audit_bounds_delta_follows_the_claim() -> None:
-    found = epsilon_lower_bound(gaussian(2), 0.0, 1.0, runs=20_000, vectorised=True, claim=ApproxDP(1.0, 0.05))
+    found = epsilon_lower_bound(gaussian(2), 0.0, 1.0, runs=20_000, vectorized=True, claim=ApproxDP(1.0, 0.05))
     assert found.delta == 0.05 and found.violated
 
 
@@ -271,11 +271,11 @@ def test_audit_bounds_refuse() -> None:
         {"claim": inf},
     ):
         with pytest.raises(PrivacyError):
-            mu_lower_bound(gaussian(1), 0.0, 1.0, vectorised=True, **wrong)  # type: ignore[arg-type]
+            mu_lower_bound(gaussian(1), 0.0, 1.0, vectorized=True, **wrong)  # type: ignore[arg-type]
     with pytest.raises(PrivacyError):
-        epsilon_lower_bound(gaussian(1), 0.0, 1.0, vectorised=True, delta=-0.1)
+        epsilon_lower_bound(gaussian(1), 0.0, 1.0, vectorized=True, delta=-0.1)
     with refuses(PrivacyError):
-        mu_lower_bound(gaussian(1), 0.0, 1.0, runs=1000)  # not vectorised: the mechanism misses an argument
+        mu_lower_bound(gaussian(1), 0.0, 1.0, runs=1000)  # not vectorized: the mechanism misses an argument
 
 
 def test_audit_bounds_table() -> None:

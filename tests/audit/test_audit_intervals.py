@@ -1,4 +1,4 @@
-"""A million releases of each family of intervals on either of two neighbours, at the events of the likelihood ratio.
+"""A million releases of each family of intervals on either of two neighbors, at the events of the likelihood ratio.
 
 The exact sums of either data set and the noise that the gate draws, at the scale that the plan states; the pair moves the sums as far as a
 record can. The auditor's 99 % lower bound must not pass what is claimed, and comes near it; with four fifths of the noise it passes.
@@ -42,7 +42,7 @@ METHODS = [
 
 
 def _released(method: Any, part: Fraction, claim: Any = CLAIM) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
-    """(sums, runs -> noisy sums, in steps; the sums of two neighbours). part: of the planned scale that is drawn."""
+    """(sums, runs -> noisy sums, in steps; the sums of two neighbors). part: of the planned scale that is drawn."""
     plan = cf.plan(method, SCHEMA, claim, n=20)
     spend = plan.spend("sums")
     fine = int(1 / spend.step)
@@ -62,14 +62,14 @@ def _released(method: Any, part: Fraction, claim: Any = CLAIM) -> tuple[Any, NDA
 
 
 def _found(method: Any, part: Fraction, runs: int) -> Any:
-    mechanism, data, neighbour = _released(method, part)
+    mechanism, data, neighbor = _released(method, part)
 
     def ratio(noisy: NDArray[np.float64]) -> NDArray[np.float64]:
         """The likelihood ratio of Laplace noise, up to its scale."""
-        return (np.abs(noisy - data) - np.abs(noisy - neighbour)).sum(axis=1)
+        return (np.abs(noisy - data) - np.abs(noisy - neighbor)).sum(axis=1)
 
     return cf.audit.epsilon_lower_bound(
-        mechanism, data, neighbour, claim=CLAIM, runs=runs, test=ratio, vectorised=True, relation="substitute"
+        mechanism, data, neighbor, claim=CLAIM, runs=runs, test=ratio, vectorized=True, relation="substitute"
     )
 
 
@@ -78,10 +78,10 @@ def _found(method: Any, part: Fraction, runs: int) -> Any:
     "method", [*METHODS, I.Slope("y ~ x - 1")], ids=lambda method: getattr(method, "formula", method.name)
 )
 def test_the_worst_pair_spends_the_whole_claim_and_no_more(method: Any, claim: Any) -> None:
-    """Without a simulation: how far the exact sums of two neighbours are apart, over the noise that the plan states."""
+    """Without a simulation: how far the exact sums of two neighbors are apart, over the noise that the plan states."""
     spend = cf.plan(method, SCHEMA, claim, n=20).spend("sums")
-    _, data, neighbour = _released(method, Fraction(1), claim)
-    apart = [int(a) - int(b) for a, b in zip(data, neighbour, strict=True)]
+    _, data, neighbor = _released(method, Fraction(1), claim)
+    apart = [int(a) - int(b) for a, b in zip(data, neighbor, strict=True)]
     if isinstance(claim, cf.GDP):
         spent = (Fraction(sum(step * step for step in apart)) / spend.scale) ** Fraction(1, 2)
     else:

@@ -152,8 +152,8 @@ def test_audit_known_laws_exponential() -> None:
     rng = np.random.default_rng(1)
     for _ in range(20):
         scores = rng.normal(size=30)
-        neighbour = scores + rng.uniform(-1, 1, 30)
-        assert audit_exponential(scores, neighbour, epsilon=1.5, sensitivity=1.0).verdict == "holds"
+        neighbor = scores + rng.uniform(-1, 1, 30)
+        assert audit_exponential(scores, neighbor, epsilon=1.5, sensitivity=1.0).verdict == "holds"
     worst = audit_exponential(np.zeros(1001), np.append(-np.ones(1000), 1.0), epsilon=1.0, sensitivity=1.0)
     assert worst.verdict == "holds" and 0.95 < worst.lower_bound <= 1
     assert audit_exponential(np.zeros(1001), np.append(-np.ones(1000), 1.0), epsilon=1.0, sensitivity=0.5,

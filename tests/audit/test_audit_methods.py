@@ -19,7 +19,7 @@ from tests.third_party import Mean
 import confide as cf
 from confide import registry
 from confide.audit import audit, replay
-from confide.audit.searches.neighbors import Domain, named, neighbours
+from confide.audit.searches.neighbors import Domain, named, neighbors
 from confide.core import Allowance, Plan, Total
 from confide.errors import PrivacyError
 from confide.guarantees import PureDP
@@ -59,7 +59,7 @@ def test_the_worst_pairs_of_ssp_attain_its_sensitivity(formula: str, recenter: A
     method, domain = SSP(formula, recenter=recenter), Domain.of(XY)
     plan = cf.plan(method, XY, cf.GDP(1.0, relation=relation), n=41 if relation == "substitute" else None)
     ratios = []
-    for pair in islice(neighbours(method, plan, XY), len(named(method, XY, relation))):
+    for pair in islice(neighbors(method, plan, XY), len(named(method, XY, relation))):
         found = replay(method, plan, *(cf.read(domain.data(records), XY) for records in pair))
         assert found.ok
         ratios.append(found.moved["moments"].ratio)
@@ -166,7 +166,7 @@ def test_functions() -> None:
     def noisy(x: Any, runs: int) -> Any:
         return x + generator.normal(size=runs)
 
-    right: dict[str, Any] = {"data": 0.0, "neighbour": 1.0, "vectorised": True, "runs": 20_000}
+    right: dict[str, Any] = {"data": 0.0, "neighbor": 1.0, "vectorized": True, "runs": 20_000}
     assert audit(noisy, claim=cf.GDP(1.0), **right).ok
     assert not audit(noisy, claim=cf.GDP(0.5), **right).ok
     assert not audit(noisy, claim=cf.ApproxDP(0.5, 1e-6), **right).ok
@@ -179,11 +179,11 @@ def test_progress_counts_to_its_end() -> None:
     assert seen[-1][0] == seen[-1][1] == len(seen)
 
 
-def test_neighbours_differ_by_one_unit() -> None:
+def test_neighbors_differ_by_one_unit() -> None:
     schema = cf.Schema({"v": cf.Numeric(0, 10), "k": cf.Categorical(["a", "b"])}, rows_per_unit=2)
     for relation, apart in (("add-remove", 2), ("substitute", 0)):
         plan = cf.plan(Mean("v"), schema, cf.GDP(1.0, relation=relation), n=42)
-        pairs = list(neighbours(Mean("v"), plan, schema))
+        pairs = list(neighbors(Mean("v"), plan, schema))
         assert len(pairs) > 20
         for one, other in pairs:
             assert len(other) - len(one) == apart
@@ -229,13 +229,13 @@ def test_an_audit_of_a_function_says_what_looks_wrong_with_the_question() -> Non
     apart = audit(
         lambda x, runs: x.mean() + generator.normal(size=runs),
         data=np.zeros(20),
-        neighbour=np.ones(20),
+        neighbor=np.ones(20),
         claim=cf.GDP(1.0),
         runs=200,
-        vectorised=True,
+        vectorized=True,
     )
     assert "differ in 20 records" in apart[0].note
-    still = audit(lambda x: x.mean(), data=np.zeros(3), neighbour=np.array([0, 0, 1.0]), claim=cf.GDP(1.0), runs=200)
+    still = audit(lambda x: x.mean(), data=np.zeros(3), neighbor=np.array([0, 0, 1.0]), claim=cf.GDP(1.0), runs=200)
     assert "is there any noise in it?" in still[0].note
     with refuses(PrivacyError):
-        audit(lambda x: x.mean(), data=np.zeros(3), neighbour=np.ones(3), claim=1.0)
+        audit(lambda x: x.mean(), data=np.zeros(3), neighbor=np.ones(3), claim=1.0)

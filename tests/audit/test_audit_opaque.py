@@ -13,7 +13,7 @@ import confide as cf
 from confide.audit import audit, replay
 from confide.audit.methods import usual_request
 from confide.audit.replay.opaque import Setting, attack_opaque, certificates
-from confide.audit.searches.neighbors import Domain, neighbours
+from confide.audit.searches.neighbors import Domain, neighbors
 from confide.audit.verdict import Audit, Finding
 from confide.core import Meter, Method, OpaqueRelease, Plan, Proved, Release, Source, Total, leaves
 from confide.sums import ColumnMoments
@@ -199,4 +199,4 @@ def test_an_opaque_method_is_audited_at_a_level_that_runs_can_tell() -> None:
 def test_pairs_of_many_records_are_tried_on_opaque_releases() -> None:
     method = PosteriorSampling("y ~ a")
     plan = cf.plan(method, XY, cf.GDP(1.0, 1e-6))
-    assert max(len(one) for one, _ in neighbours(method, plan, XY)) >= 1_000
+    assert max(len(one) for one, _ in neighbors(method, plan, XY)) >= 1_000

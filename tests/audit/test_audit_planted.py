@@ -19,7 +19,7 @@ _DEAR = {
     "exact divergence",
     "falsify_safety_bound",
     "falsify_sensitivity",
-    "neighbouring records",
+    "neighboring records",
     "sampled lower bound",
 }
 

@@ -61,7 +61,7 @@ def test_the_record_that_differs_is_shown() -> None:
     said = str(report)
     assert f"record {at + 1} of 20 differs: {one[at].tolist()} in the one, {other[at].tolist()} in the other" in said
     lengths = falsify_safety_bound(gamma, mean, 1 / 12, (-1, 1), relation="add-remove", restarts=4)
-    assert len(str(lengths).splitlines()) >= 6, "neighbours of two lengths are shown as they are"
+    assert len(str(lengths).splitlines()) >= 6, "neighbors of two lengths are shown as they are"
 
 
 def test_gamma_that_raises_or_is_no_number_is_broken() -> None:
@@ -72,10 +72,10 @@ def test_gamma_that_raises_or_is_no_number_is_broken() -> None:
     assert math.isinf(falsify_safety_bound(lambda x: float(np.sum(x)), mean, 2.0, (-1, 1), n=8, restarts=4).steps)
 
 
-def test_a_bound_too_small_and_an_estimate_that_a_neighbour_lacks() -> None:
+def test_a_bound_too_small_and_an_estimate_that_a_neighbor_lacks() -> None:
     assert falsify_safety_bound(gamma, mean, 1 / 12, (-1, 1), n=12, restarts=4).ratio > 2
     early = falsify_safety_bound(lambda x: float(len(inside(x))), mean, 2.0, (-1, 1), n=12, restarts=4)
-    assert not math.isinf(early.ratio), "an unsafe neighbour may lack its estimate"
+    assert not math.isinf(early.ratio), "an unsafe neighbor may lack its estimate"
     unsafe = falsify_safety_bound(lambda x: 1.0, mean, 2.0, (-1, 1), n=12, restarts=4)
     assert math.isinf(unsafe.ratio), "a safe one may not"
 

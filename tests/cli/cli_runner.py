@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ CODES = {0, 1, 2, 3, 4, 5, 6, 7, 130, 141}
 
 @dataclass
 class Run:
-    """What one command line did."""
+    """What one command line did. err: with each message in one line."""
 
     code: int
     out: str
@@ -59,7 +60,7 @@ def run(*args: Any) -> Run:
         failed = {"error", "message", "exit_code"} <= set(document)
         assert failed == (found.exit_code not in (0, 1, 7)) or document.get("confide") == "release"
         assert not failed or document["exit_code"] == found.exit_code
-    return Run(found.exit_code, found.stdout, found.stderr)
+    return Run(found.exit_code, found.stdout, re.sub(r"(?: \\)?\n {6,}", " ", found.stderr))
 
 
 def good(*args: Any) -> Run:

@@ -20,9 +20,9 @@ def noisy():
     generator = np.random.default_rng(1)
     return lambda x, runs: x + generator.normal(size=runs)
 def check():
-    return audit(noisy(), data=0.0, neighbour=1.0, claim=GDP(1.0), vectorised=True, runs=2_000)
+    return audit(noisy(), data=0.0, neighbor=1.0, claim=GDP(1.0), vectorized=True, runs=2_000)
 def wrong():
-    return audit(noisy(), data=0.0, neighbour=4.0, claim=GDP(1.0), vectorised=True, runs=2_000)
+    return audit(noisy(), data=0.0, neighbor=4.0, claim=GDP(1.0), vectorized=True, runs=2_000)
 def nothing():
     return 3
 """

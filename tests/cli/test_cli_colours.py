@@ -57,5 +57,5 @@ def test_a_terminal_is_coloured_and_a_pipe_is_not(tmp_path):
     shown.pop("NO_COLOR", None)
     subprocess.run(command, cwd=tmp_path, stdout=other, stderr=other, check=False, env=shown)
     os.close(other)
-    assert b"\x1b[1;31merror" in os.read(own, 10_000)
+    assert b"\x1b[1;31mError" in os.read(own, 10_000)
     os.close(own)

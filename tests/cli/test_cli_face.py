@@ -12,11 +12,13 @@ import subprocess
 import sys
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import typer
 from tests.cli.cli_runner import entries, good, run, strict_json
+from tests.test_prose_lint import forbidden
 
 from confide import cli
 from confide._version import __version__
@@ -115,6 +117,19 @@ def test_every_command_has_json_purpose_example_and_says_what_is_public(path):
 
 
 @pytest.mark.parametrize("path", PATHS, ids=" ".join)
+def test_an_example_can_be_pasted_and_every_one_parses(path, survey):
+    example = good(*path, "--help").out.partition("Example:")[2].partition("╭")[0]
+    lines = [line.rstrip() for line in example.splitlines()]
+    assert max(map(len, lines)) < 80
+    starts = [before[-1:] != "\\" for before, line in pairwise(lines) if line.strip()]
+    own = [line.split()[0] == "confide" for line in lines[1:] if line.strip()]
+    assert starts == own, "a line that is continued ends in a backslash"
+    for words in examples(example):
+        with dict(commands())[path].make_context(words[len(path) - 1], words[len(path) :], obj=Session(json=False)):
+            pass
+
+
+@pytest.mark.parametrize("path", PATHS, ids=" ".join)
 def test_every_command_gives_usage_errors_in_json(path):
     if path == ("lab", "run"):
         pytest.skip("its --json takes a file")
@@ -182,8 +197,9 @@ def test_every_example_works(survey):
         "lab papers",
         "lab errata",
     }
-    for name in order:
-        good(*by_path[name])
+    printed = [good(*by_path[name]) for name in order]
+    printed += [good(*path, "--help") for path in PATHS if path[0] != "lab"]
+    assert forbidden("\n".join(done.out + done.err for done in printed)) == []
     Path("schema.toml").unlink()
     good(*by_path["schema draft"])
 

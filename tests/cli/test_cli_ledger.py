@@ -91,7 +91,7 @@ def test_show_is_a_statement_of_account(released):
         and survey_state["rows"][1]["release_sha256"][:8] in out
     )
     whole = good("ledger", "show", "ledger.db", "--verbose", "--utc").out
-    assert survey_state["rows"][2]["note"] in whole and survey_state["tip"] in whole
+    assert survey_state["rows"][2]["note"] in " ".join(whole.split()) and survey_state["tip"] in whole
 
 
 def test_amend_gives_a_new_budget_with_its_reason(released):
@@ -299,7 +299,7 @@ def test_a_schema_beside_says_whose_budget_it_is_and_never_in_silence(survey):
     init = ("ledger", "init", "b.db")
     done = run(*init, "--dataset", "Survey", "--mu", "2", "--relation", "substitute")
     assert done.code == 2 and not Path("b.db").exists()
-    command = re.search(r"confide (ledger init .*)", done.err)[1]
+    command = re.search(r"confide (ledger init .*) or, which", done.err)[1]
     good(*shlex.split(command))
     opened = Ledger.open("b.db")
     assert (opened.unit, opened.relation, opened.unit_key is not None) == ("pid", "substitute", True)

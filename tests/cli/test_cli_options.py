@@ -238,7 +238,8 @@ def test_an_option_of_several_commands_is_written_once():
 def test_options_are_made_of_the_fields_of_a_method(survey):
     group = fields_of(*TOYS)
     assert [one.name for one in fields(group)] == ["power", "labels", "cuts", "bounds", "quick"]
-    given = group(power=2, labels="a, b", cuts=".5", bounds='{"x": [0, 1]}', quick=False).given()
+    # an option of a field turns its default around, here by --no-quick
+    given = group(power=2, labels="a, b", cuts=".5", bounds='{"x": [0, 1]}', quick=True).given()
     assert given == {"power": 2, "labels": ("a", "b"), "cuts": 0.5, "bounds": {"x": (0, 1)}, "quick": False}
     assert group().given() == {}
     assert described(Second)["power"] == described(First)["power"] == ("int, default 1", "How much, 1 or 2.")

@@ -116,4 +116,4 @@ def test_a_subgroup_is_an_option_of_plan_and_regress(book: Any) -> None:
     told = good("regress", words[0], "survey.csv", *words[1:], "--ledger", "ledger.db").out
     assert "age >= 40 & children < 3" in " ".join(told.split())
     wrong = run("plan", *words[:-1], "aged >= 40")
-    assert wrong.code == 3 and "did you mean 'age'" in wrong.err
+    assert wrong.code == 3 and 'where names "aged"' in wrong.err and '--where "age >= 40"' in wrong.err

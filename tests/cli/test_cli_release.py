@@ -206,7 +206,7 @@ def test_budget_exceeded_draws_nothing(released):
     good("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1.9", "-o", "large.json")
     done = run("release", "large.json", "survey.csv", "--ledger", "ledger.db", "-o", "large_release.json")
     assert done.code == 4
-    assert "Nothing was charged. [budget_exceeded, exit 4]" in done.err
+    assert "Nothing was charged and no noise was drawn. [budget_exceeded, exit 4]" in done.err
     assert not Path("large_release.json").exists()
     assert len(entries()) == 1
 

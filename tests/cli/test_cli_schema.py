@@ -45,9 +45,8 @@ def test_check_shows_every_public_fact_uncut(survey):
         "North [N], South",
         "public: who was asked [sic]",
         "midpoint",
-        "1048576",
+        "1,048,576 steps",
         "rows per unit",
-        "1 (declared, or by default)",
         SCHEMA.digest,
     ):
         assert text in out
@@ -76,7 +75,7 @@ def test_check_shows_typical_spreads_where_there_are_some(survey):
 def test_check_compares_names_and_types_with_the_data(survey):
     assert "names and types fit" in good("schema", "check", "schema.toml", "--data", "survey.parquet").out
     told = good("schema", "check", "schema.toml", "--data", "survey.csv").out
-    assert "names fit; a CSV file has no types, so kinds were not checked" in told
+    assert "names fit; a CSV file has no types, so kinds were not checked" in " ".join(told.split())
     pd.read_csv("survey.csv").drop(columns="age").to_csv("less.csv", index=False)
     done = run("schema", "check", "schema.toml", "--data", "less.csv")
     assert done.code == 3
@@ -155,8 +154,10 @@ def test_check_counts_labels_that_are_no_levels_for_the_steward_alone(survey, na
     else:
         frame.assign(region=frame["region"].astype("category")).to_parquet(name, index=False)
     done = good("schema", "check", "schema.toml", "--data", name)
-    assert "region: undeclared labels, which count as missing: 11 (records with one are excluded)" in done.err
-    assert "For the data steward only" in done.err and "Do not publish or log" in done.err
+    assert "region: undeclared labels, which count as missing: 11 (records with one are excluded)" in " ".join(
+        done.err.split()
+    )
+    assert "For the data steward only" in done.err and "Do not publish or log" in " ".join(done.err.split())
     assert "11" not in done.out and "declared level" not in done.out
     assert (
         "region: every label matches a declared level"

@@ -9,6 +9,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from confide import classification
 from confide.core import BudgetItem, OpaqueRelease, exact_cost, leaves, method_parameters
 from confide.core.events import event_to_dict
 from confide.core.exact import array_to_dict, digest, fraction_to_text, pack
+from confide.methods.quantiles.ranges import Ranges
 from confide.methods.synthesis.table import SyntheticTable
 from confide.noise import SimulatedNoise
 from confide.selection import Select
+from confide.sums.ranges import RangedMethod
 from confide_lab.methods import (
     AdaOPS,
     AdaSSP,
@@ -105,7 +108,7 @@ def drawn_rows(table: Any, generator: Any) -> Any:
 
 
 #: name -> (method, guarantee)
-CASES: Mapping[str, tuple[Any, Any]] = {
+_CASES: Mapping[str, tuple[Any, Any]] = {
     "adaops": (AdaOPS(_PLAIN), cf.GDP(1.0, 1e-6)),
     "adassp": (AdaSSP(_MIXED), cf.GDP(1.0)),
     "analyze_gauss": (AnalyzeGauss(_MIXED), cf.GDP(1.0)),
@@ -219,6 +222,20 @@ CASES: Mapping[str, tuple[Any, Any]] = {
         cf.intervals.BlockPosterior(drawn_rows, {"x": (0, 4)}, blocks=10, columns=("x",), seconds=2.5, jobs=10),
         cf.PureDP(10.0),
     ),
+}
+
+
+def _declared(method: Any) -> Any:
+    """The method without ranges, where it may find some: its sums are those of the declared bounds."""
+    return replace(method, bounds="declared") if isinstance(method, RangedMethod) else method
+
+
+CASES: Mapping[str, tuple[Any, Any]] = {
+    **{name: (_declared(method), privacy) for name, (method, privacy) in _CASES.items()},
+    "ranges": (Ranges("x + y"), cf.GDP(1.0)),
+    "means in ranges": (cf.tables.Means("x + y ~ g", inference="population", bounds="found"), cf.GDP(1.0)),
+    "least_squares in ranges": (cf.regression.LeastSquares(_MIXED, bounds="found"), cf.GDP(1.0)),
+    "logistic in ranges": (cf.regression.Logistic("z ~ x + w", bounds="found"), cf.GDP(1.0)),
 }
 
 #: Cases on a schema of their own.

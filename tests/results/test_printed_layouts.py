@@ -52,6 +52,31 @@ def test_two_factors_are_crossed_with_totals_last(data: cf.Source) -> None:
     assert len(table.to_frame()) == 15 and len(table.to_csv().splitlines()) == 16
 
 
+def test_flags_are_letters_with_a_note_each_and_one_of_all_rows_is_a_note_alone(data: cf.Source) -> None:
+    """Fails when an id is printed in a row, a letter has no words, a note is lost without a word, or more than six are printed."""
+    asked: dict[str, Any] = {"inference": "population", "privacy": cf.GDP(0.01), **CALL}
+    table = cf.tables.means("income ~ sex * region", data, **asked)
+    text, every = table.summary(), table.summary(verbose=True)
+    frame = table.to_frame()
+    letters = {"count_below_noise": "C", "whole_range": "W", "noise_dominates": "N", "E": "E", "F": "F"}
+    used = {flag: int(frame["flags"].str.split().map(lambda own, flag=flag: flag in own).sum()) for flag in letters}
+    lines = text.splitlines()
+    at = lines[3].index("flags")
+    cells = {cell for line in lines[5 : 5 + len(frame)] for cell in line[at:].split()}
+    assert cells == {letters[flag] for flag, rows in used.items() if 0 < rows < len(frame)} and len(cells) > 2
+    labels = [line.split("  ")[0] for line in lines[5 + len(frame) :] if line and not line.startswith(" ")]
+    assert len(labels) == 6 and re.search(r"\(\d more notes?: summary\(verbose=True\)\)$", text)
+    for flag, rows in used.items():
+        if rows:
+            assert f"{letters[flag]} ({rows} row" in " ".join(text.split())
+            lead = flag if flag == letters[flag] else f"{letters[flag]}, {flag}"
+            assert f"{lead} ({rows} row" in " ".join(every.split())
+    alone = cf.tables.means("income", data, **asked)
+    assert "flags" not in _heads(alone)
+    assert "noise_dominates (1 row): privacy noise" in alone.summary()
+    assert "noise dominates" in document(table, 0.05).note
+
+
 def test_shares_are_percentages_and_three_factors_are_long(data: cf.Source) -> None:
     shares = cf.tables.shares("smoker * sex", data, inference="population", privacy=cf.GDP(1.0), **CALL)
     assert _heads(shares)[1:3] == ["female", "95% CI"] and re.search(r"\d\d\.\d%  +\d\d\.\d% to \d\d\.\d%", str(shares))

@@ -190,7 +190,7 @@ def test_the_statement_says_all_that_it_must(make: Maker, path: Path):
         "privacy share is the part of the squared margin of error that is privacy noise.",
     ):
         assert part in page.text, part
-    for heading in ("Estimates", "What is protected, and how well", "What the intervals account for"):
+    for heading in ("Estimates", "What is protected, and how well", "How the intervals were made"):
         assert heading in page.text
 
 

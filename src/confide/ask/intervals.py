@@ -331,16 +331,12 @@ def _read(
     )
 
 
-_OUTCOME = {
-    "Returns": (
-        "Posterior, ConfidenceIntervals or table\n    Estimates with intervals, to print, draw and write. The release is not kept:\n"
-        "    use `confide.release` when you need the file to publish or to verify."
-    ),
-    "Raises": (
-        "BudgetExceeded\n    The cost does not fit the ledger. Nothing was drawn or charged.\n"
-        "PlanError\n    The column or a parameter is invalid. Nothing was charged."
-    ),
-}
+_OUTCOME = _docs.outcome(
+    "Posterior, ConfidenceIntervals or table\n    Estimates with intervals, to print, draw and write. The release is not kept:\n"
+    "    use `confide.release` when you need the file to publish or to verify.",
+    "BudgetExceeded",
+    "PlanError",
+)
 
 
 def _one_call(said: Callable[[], Any]) -> Callable[..., Any]:

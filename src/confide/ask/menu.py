@@ -168,19 +168,19 @@ def asked_in(form: Mapping[str, str]) -> list[tuple[int, dict[str, str]]]:
 
 
 def named_in(form: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The questions of a publication's form by name; one without a name is called by its kind, and by a number where that is taken."""
+    """The analyses of a publication's form by name; one without a name is called by its kind, and by a number where that is taken."""
     rows = asked_in(form)
     taken = {own["name"] for _, own in rows if own["name"]}
     named: dict[str, dict[str, str]] = {}
     for place, own in rows:
         name = own["name"]
         if not name:
-            kind, count = own["kind"] or "question", 1
+            kind, count = own["kind"] or "analysis", 1
             while (name := kind if count == 1 else f"{kind} {count}") in taken:
                 count += 1
             taken.add(name)
         if name in named:
-            raise PlanError(f"row {place + 1}: there is a question {name!r} already", "give it another name")
+            raise PlanError(f"row {place + 1}: there is an analysis {name!r} already", "give it another name")
         named[name] = own
     return named
 
@@ -188,12 +188,13 @@ def named_in(form: Mapping[str, str]) -> dict[str, dict[str, str]]:
 def _publication_of(form: Mapping[str, str]) -> Method:
     asked, methods, shares = named_in(form), {}, {}
     if not asked:
-        raise PlanError("a publication needs a question: choose a kind in the first row, and write its columns")
+        raise PlanError("a publication needs an analysis: choose a kind in the first row, and write its columns")
     for name, own in asked.items():
         try:
             methods[name] = method_of_form(own)
         except ConfideError as error:
-            raise PlanError(f"question {name!r}: {error}") from None
+            error.analysis = name
+            raise
         if own["share"]:
             weight = number(own["share"], f"the weight of {name!r}")
             shares[name] = int(weight) if weight.is_integer() else weight

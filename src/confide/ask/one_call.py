@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from inspect import Parameter, Signature
@@ -11,31 +13,38 @@ from confide import _docs
 from confide._helpers import later, near_match
 from confide.core import Noise, Source, parameters_of
 from confide.core.allowance import checked_privacy
-from confide.core.plan import checked_inference
 from confide.core.units.contributions import shown
-from confide.errors import PlanError
+from confide.errors import BudgetExceeded, ConfideError, PlanError, together
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
+from confide.schema.formulas.expression import unknown_in
 
 if TYPE_CHECKING:
     from confide import engine
 else:
     engine = later("confide.engine")
 
+#: What may be given where a call lacks it.
+_ALLOWED = {
+    "inference": '"population"  the records are a sample of it\n"dataset"     exactly these records',
+    "privacy": "cf.GDP(mu), cf.ZCDP(rho), cf.PureDP(epsilon), cf.ApproxDP(epsilon, delta)",
+    "ledger": "a ledger, or None to charge none",
+}
+_ASKED = {
+    "inference": ": what are the intervals about?",
+    "privacy": ": what may the release cost?",
+    "ledger": ": which one is charged?",
+}
 LEFT_OUT: Any = object()  # None means: charge no ledger
 _OWN = ("privacy", "ledger", "noise", "n")
 _PAID = "privacy=cf.GDP(1.0), ledger=None"
-_OUTCOME = {
-    "Returns": (
-        "Result\n    Estimates with standard errors and intervals, to print, draw and write.\n"
-        "    The release is not kept: use `confide.release` and `confide.infer` when\n"
-        "    you need the file to publish or to verify."
-    ),
-    "Raises": (
-        "BudgetExceeded\n    The cost does not fit the ledger. Nothing was drawn or charged.\n"
-        "PlanError\n    The formula or a parameter is invalid. Nothing was charged."
-    ),
-}
+_OUTCOME = _docs.outcome(
+    "Result\n    Estimates with standard errors and intervals, to print, draw and write.\n"
+    "    The release is not kept: use `confide.release` and `confide.infer` when\n"
+    "    you need the file to publish or to verify.",
+    "BudgetExceeded",
+    "PlanError",
+)
 
 _Result_co = TypeVar("_Result_co", covariant=True)
 
@@ -88,22 +97,45 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
     ) -> Any:
         spoken = leading.bind_partial(*asked, **{key: chosen.pop(key) for key in leading.parameters if key in chosen})
         lacks = [name for name in leading.parameters if name not in spoken.arguments]
-        lacks += ['inference ("population" or "dataset")'] if readings and chosen.get("inference") is None else []
+        lacks += ["inference"] if readings and chosen.get("inference") is None else []
         lacks += ["privacy"] if privacy is None else []
-        lacks += ["ledger (None charges none)"] if ledger is LEFT_OUT else []
-        if len(lacks) > 1 or set(lacks) & set(leading.parameters):
-            listed = " and ".join(filter(None, [", ".join(lacks[:-1]), lacks[-1]]))
-            raise PlanError(f"{verb} needs {listed}", f"write {verb}({example})")
+        lacks += ["ledger"] if ledger is LEFT_OUT else []
+        if lacks:
+            raise _lacking(verb, lacks, spoken.arguments, example)
         *given, data = leading.bind(*spoken.args, **spoken.kwargs).args
-        if readings:
-            checked_inference(chosen.get("inference"), f"{verb}(...")
         checked_call(verb, settings, privacy, ledger, chosen, example=example)
-        return answered(method(*given, **chosen), data, privacy, ledger, noise, n)
+        try:
+            return answered(method(*given, **chosen), data, privacy, ledger, noise, n)
+        except BudgetExceeded as error:
+            price, *others = error.remedy.split("\n")
+            error.remedy = "\n".join([_written(verb, given, chosen, f"{price}, ledger=ledger"), *others])
+            raise
 
     call.__name__ = call.__qualname__ = verb.rpartition(".")[2]
     call.__signature__ = call_signature((*first, "data"), defaults)  # type: ignore[attr-defined]
     call.__doc__ = _help(method, call.__signature__.parameters)  # type: ignore[attr-defined]
     return call
+
+
+def _written(verb: str, given: Iterable[Any], chosen: Mapping[str, Any], paid: str) -> str:
+    """A call as it is written, of records that are called data. paid: its last arguments."""
+    shown = lambda one: json.dumps(one, ensure_ascii=False) if isinstance(one, str) else repr(one)  # noqa: E731
+    named = [f"{name}={shown(value)}" for name, value in chosen.items()]
+    return f"{verb}({', '.join([*map(shown, given), 'data', *named, paid])})"
+
+
+def _lacking(verb: str, lacks: Sequence[str], given: Mapping[str, Any], example: str) -> ConfideError:
+    """The error of a call with all that it lacks, after the names of its formula that the schema does not have."""
+    formula, schema = given.get("formula"), getattr(given.get("data"), "schema", None)
+    wrong = unknown_in(formula, schema) if isinstance(formula, str) and schema is not None else None
+    if isinstance(formula, str):
+        known = formula if wrong is None or wrong.instead is None else wrong.instead[1]
+        example = re.sub(r'^".*?"', json.dumps(known, ensure_ascii=False), example)
+    parts = [
+        PlanError(f"{name} is required{_ASKED.get(name, '')}", allowed=_ALLOWED.get(name, ""), name=f"{name}_missing")
+        for name in lacks
+    ]
+    return together([*filter(None, [wrong]), *parts], "this call", f"write {verb}({example})")
 
 
 def _help(method: type[Any], names: Iterable[str]) -> str:
@@ -130,10 +162,12 @@ def answered(
     ledger: Ledger | None,
     noise: Noise | None,
     n: int | None,
+    ask: Callable[[Any], Any] = lambda result: result,
 ) -> Any:
-    """The result of one release."""
-    release = engine.release(method, data, privacy, ledger=ledger, noise=noise, n=n)
-    return shown(method.infer(release), release)
+    """The result of one release. ask: what is made of it, such as a test of a table, whose title the ledger keeps."""
+    with engine.asking(ask):
+        release = engine.release(method, data, privacy, ledger=ledger, noise=noise, n=n)
+    return ask(shown(method.infer(release), release))
 
 
 def checked_ledger(ledger: Ledger | None) -> None:

@@ -98,15 +98,18 @@ def safe_release(
         if said != "holds":
             raise PlanError(
                 f"the report on the bound says {said!r}: a bound that is broken, or was never tried on "
-                "safe data, releases nothing; print(report) shows the neighbors"
+                "safe data, releases nothing",
+                "print(report) shows the neighbors",
             )
         if report.name != bound_name(bound):
             raise PlanError(
-                f"the report is on {report.name!r}, the bound is {bound_name(bound)!r}; attack the bound that is released with"
+                f"the report is on {report.name!r}, the bound is {bound_name(bound)!r}",
+                "attack the bound that is released with",
             )
         if mode != "adaptive" and report.bound != float(checked_bound(bound).alpha):
             raise PlanError(
-                f"the report is on alpha = {report.bound:g}, the bound has {float(bound.alpha):g}; attack the bound that is released with"
+                f"the report is on alpha = {report.bound:g}, the bound has {float(bound.alpha):g}",
+                "attack the bound that is released with",
             )
         tried = int(report.tried)
     method = SafeRelease(bound, columns, mode, gamma_plan, beta, tried)

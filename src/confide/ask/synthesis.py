@@ -351,7 +351,7 @@ def combine_synthetic(paths: Sequence[str | os.PathLike[str]], formula: str | No
     found = [load(Path(path)) for path in paths]
     first = found[0].release
     if any(one.release.sha256 != first.sha256 for one in found):
-        raise PlanError("the files belong to different releases; combine those that one call of cf.synthesize wrote")
+        raise PlanError("the files belong to different releases", "combine those that one call of cf.synthesize wrote")
     numbers = [one.facts.get("file") for one in found]
     if len(set(numbers)) < len(numbers):
         raise PlanError("a file was given twice", "give each file of the release once")

@@ -74,7 +74,7 @@ def _asked(verb: str, formula: str, data: Source, call: dict[str, Any], **given:
     wanted, ask = asked_of(verb, formula, **given)
     own = method_of_test(verb, wanted, settings)
     check_groups(verb, own, data.schema)
-    return ask(answered(own, data, privacy, ledger, noise, n))
+    return answered(own, data, privacy, ledger, noise, n, ask)
 
 
 #: The method whose release answers a test.
@@ -130,17 +130,13 @@ MENU: Mapping[str, MenuEntry] = {
 }
 
 
-_OUTCOME = {
-    "Returns": (
-        "HypothesisTests\n    Statistic, degrees of freedom, p-value, and the estimate where there is one.\n"
-        "    The release is not kept: use `confide.release` and `table.test` when you\n"
-        "    need the file to publish or to verify."
-    ),
-    "Raises": (
-        "BudgetExceeded\n    The cost does not fit the ledger. Nothing was drawn or charged.\n"
-        "PlanError\n    The formula or a parameter is invalid. Nothing was charged."
-    ),
-}
+_OUTCOME = _docs.outcome(
+    "HypothesisTests\n    Statistic, degrees of freedom, p-value, and the estimate where there is one.\n"
+    "    The release is not kept: use `confide.release` and `table.test` when you\n"
+    "    need the file to publish or to verify.",
+    "BudgetExceeded",
+    "PlanError",
+)
 _UNWEIGHTED = """
 Parameters
 ----------

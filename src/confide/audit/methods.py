@@ -31,7 +31,7 @@ from confide.audit.replay.replay import Moved, Replay, opaque_names, replay
 from confide.audit.runs.known_distributions import audit_exponential
 from confide.audit.runs.lower_bounds import audit_function, epsilon_lower_bound, mu_lower_bound
 from confide.audit.searches import neighbors
-from confide.audit.searches.neighbors import COMPANY, Domain, Neighbours, checked_relation, has_opaque
+from confide.audit.searches.neighbors import COMPANY, Domain, Neighbors, checked_relation, has_opaque
 from confide.audit.verdict import Audit, Finding
 from confide.core import BudgetItem, Method, OpaqueRelease, Plan, exact_cost, leaves
 from confide.core.events import has_branches
@@ -106,7 +106,7 @@ class Session:
             )
         plans = {one: self._plan(one) for one in wanted}
         tries = {
-            one: [(plan, pair) for pair in neighbors.neighbours(self.method, plan, self.schema)]
+            one: [(plan, pair) for pair in neighbors.neighbors(self.method, plan, self.schema)]
             for one, plan in plans.items()
         }
         if "substitute" in plans and has_branches(plans["substitute"].event):
@@ -130,12 +130,12 @@ class Session:
         if self.progress is not None:
             self.progress(self.done, self.steps, what)
 
-    def _relation(self, plan: Plan, tries: Sequence[tuple[Plan, Neighbours]], level: float) -> Iterator[Finding]:
+    def _relation(self, plan: Plan, tries: Sequence[tuple[Plan, Neighbors]], level: float) -> Iterator[Finding]:
         from confide.sources import read
 
         domain, worst, kind = Domain.of(self.schema), _Worst(), type(plan.guarantee)
-        for k, (own, (data, neighbour)) in enumerate(tries):
-            one, other = (read(domain.data(records), self.schema) for records in (data, neighbour))
+        for k, (own, (data, neighbor)) in enumerate(tries):
+            one, other = (read(domain.data(records), self.schema) for records in (data, neighbor))
             seed, thorough = k + (self.seed or 0), k % 6 == 0
             worst.add(replay(self.method, own, one, other, seed=seed, wrap=self.wrap, thorough=thorough), kind)
             self._step(f"{plan.relation}: record and replay")
@@ -168,7 +168,7 @@ class Session:
             why = f"drawn on {worst.drawn[name]} of {worst.pairs} pairs and compared on none: see everything else"
         return silent(f"{self.method.name} {name}", plan, None, why)
 
-    def _opaque(self, leaf: OpaqueRelease, plan: Plan, pairs: Sequence[Neighbours], level: float) -> Iterator[Finding]:
+    def _opaque(self, leaf: OpaqueRelease, plan: Plan, pairs: Sequence[Neighbors], level: float) -> Iterator[Finding]:
         """Attacks on one opaque release: end to end, and on the lattice of its noise."""
         name = f"{self.method.name} {leaf.name}"
         if self.runs:
@@ -266,7 +266,7 @@ class Session:
             runs=self.runs,
             confidence=level,
             claim=claim,
-            vectorised=True,
+            vectorized=True,
             name=name,
             relation=relation,
         )
@@ -341,10 +341,10 @@ def audit(
     progress: Progress | None = None,
     seed: int | None = None,
     data: Any = None,
-    neighbour: Any = None,
+    neighbor: Any = None,
     claim: Any = None,
     delta: float | None = None,
-    vectorised: bool = False,
+    vectorized: bool = False,
     wrap: Callable[[Any], Any] | None = None,
 ) -> Audit:
     """Audit a method, or any function that adds its own noise. Returns a table of findings with a `verdict`.
@@ -354,7 +354,7 @@ def audit(
     relations; None audits all. `wrap`: puts another sampler instead of the seeded one, `wrap(noise) -> noise`, to
     test it.
 
-    A function: data, `neighbour`: two neighboring inputs; claim: what it promises, a guarantee or a curve; delta, `vectorised`: as
+    A function: data, `neighbor`: two neighboring inputs; claim: what it promises, a guarantee or a curve; delta, `vectorized`: as
     `epsilon_lower_bound`. A claim in GDP or ZCDP bounds mu, one in PureDP or ApproxDP epsilon, no claim both.
 
     `runs`: draws of each sampled row on each neighbor, 0 for none; of an opaque release, which runs as a whole, at
@@ -371,7 +371,7 @@ def audit(
     (True, ['ssp moments', 'ssp clipping', 'ssp release'])
     >>> generator = np.random.default_rng(1)
     >>> noisy_sum = lambda x, runs: x.sum() + generator.normal(size=runs)
-    >>> audit(noisy_sum, data=np.zeros(3), neighbour=np.ones(3), claim=cf.GDP(1.0), vectorised=True).ok
+    >>> audit(noisy_sum, data=np.zeros(3), neighbor=np.ones(3), claim=cf.GDP(1.0), vectorized=True).ok
     False
     """
     if isinstance(target, Method):
@@ -382,16 +382,16 @@ def audit(
         raise PrivacyError(
             f"audit takes a method, such as confide.regression.SSP('y ~ a'), or a function of data, got {target!r}"
         )
-    if data is None or neighbour is None:
+    if data is None or neighbor is None:
         raise PrivacyError(
-            "a function is audited on two inputs: write audit(f, data=..., neighbour=..., claim=GDP(1.0))"
+            "a function is audited on two inputs: write audit(f, data=..., neighbor=..., claim=GDP(1.0))"
         )
     if isinstance(claim, int | float):
         raise PrivacyError(
             f"a claim is a guarantee or a curve, got the number {claim!r}, which may be a mu or an epsilon",
             f"write claim=GDP({claim!r}) or claim=PureDP({claim!r})",
         )
-    return audit_function(target, data, neighbour, claim, runs, confidence, relation, delta, vectorised)
+    return audit_function(target, data, neighbor, claim, runs, confidence, relation, delta, vectorized)
 
 
 def usual_request(method: Method, schema: Schema) -> Guarantee:

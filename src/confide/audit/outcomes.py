@@ -23,7 +23,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 Mechanism: TypeAlias = Callable[..., Any]
 
-BLOCK = 50_000  # runs of a vectorised mechanism per call: 20 MB for fifty numbers each
+BLOCK = 50_000  # runs of a vectorized mechanism per call: 20 MB for fifty numbers each
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ def join(parts: list[Outcomes]) -> Outcomes:
     )
 
 
-def draw(mechanism: Mechanism, data: Any, runs: int, *, vectorised: bool) -> Any:
+def draw(mechanism: Mechanism, data: Any, runs: int, *, vectorized: bool) -> Any:
     """`runs` raw outcomes: a list, or what the vectorized mechanism returned.
 
     An exception is an outcome of its run. A vectorized call that raises is made again run by run, because one exception says
     nothing about how the other runs would have ended.
     """
-    if vectorised:
+    if vectorized:
         try:
             return mechanism(data, runs)
         except Exception:
@@ -132,7 +132,7 @@ def _check(array: NDArray[Any], runs: int) -> None:
     if array.ndim == 0 or len(array) != runs:
         raise PrivacyError(
             f"a mechanism that makes all runs at once must return one outcome per run, first axis {runs}, got shape {array.shape}",
-            "write mechanism(data, runs) -> array (runs, ...), or leave vectorised=False",
+            "write mechanism(data, runs) -> array (runs, ...), or leave vectorized=False",
         )
 
 

@@ -74,7 +74,9 @@ class Finding:
         if self.verdict not in VERDICTS:
             raise PrivacyError(f"a verdict is one of {', '.join(VERDICTS)}, got {self.verdict!r}")
         if not 0 < self.confidence <= 1:
-            raise PrivacyError(f"confidence must be above 0 and at most 1, got {self.confidence!r}; for instance 0.99")
+            raise PrivacyError(
+                f"confidence must be above 0 and at most 1, got {self.confidence!r}", "for instance 0.99"
+            )
 
     @property
     def violated(self) -> bool:

@@ -111,7 +111,7 @@ class CommandGroup(TyperGroup):
         """Run one command line and exit with its code."""
         given = tuple(sys.argv[1:] if args is None else args)
         # Looked up in the arguments and not where typer parses it: a usage error comes before anything is parsed.
-        session = Session(json="--json" in given and given[:2] != ("lab", "run"))
+        session = Session(given, json="--json" in given and given[:2] != ("lab", "run"))
 
         def work() -> None:
             if given == ("--help",):  # parsing it as an option would first load all that checks options

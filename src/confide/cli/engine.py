@@ -29,7 +29,6 @@ from confide.cli.files import (
     result_facts,
     show_result,
 )
-from confide.cli.messages import plan_command
 from confide.cli.options import Account, Alpha, Charged, Keep, Parameters, delimiter_of
 from confide.cli.session import Refused, Session
 from confide.errors import ConfideError, NoResult, PlanError
@@ -168,7 +167,6 @@ def plan_and_pay(
     with session.doing("opening the data", private=True):
         source = source_of(data, found, asked.delimiter, asked.executor)
     _tell_lacking(session, source, found, data)
-    remember(session, planned, schema, account, book)
     return pay(session, planned, source, book, account, asked.simulate, result)
 
 
@@ -193,6 +191,7 @@ def pay(
     result: Delivery,
 ) -> PaidRelease:
     """Rehearse, charge, draw, write the receipt. Nothing is printed before the charge."""
+    session.dataset = None if book is None else book.dataset
     earlier, notes = ([], []) if book is None else _before(session, plan, book, account)
     if book is not None:
         _rehearse(session, plan, source, book, result)
@@ -224,7 +223,7 @@ def _rehearse(session: Session, plan: Plan, source: Source, book: Ledger, result
                     result.show(Session(json=session.json, mute=True), done, trial)
         except NoResult:
             pass
-        except (ConfideError, Refused):
+        except ConfideError:
             raise
         except Exception as error:
             raise PlanError(
@@ -254,13 +253,6 @@ def after(session: Session, paid: PaidRelease, output: Path | None) -> None:
         session.say("The mechanism declined to answer. That is a result, and the charge stays.")
     session.say(f"Wrote {output} (release ID {paid.release.sha256[:8]})")
     say_charged(session, paid)
-
-
-def remember(session: Session, planned: Plan, schema: Path | None, account: Account, book: Ledger | None) -> None:
-    """How to ask for the same at another price, should the ledger refuse this one."""
-    ledger, dataset = account.ledger, account.dataset
-    session.dataset = None if book is None else book.dataset
-    session.cheaper = lambda options: plan_command(planned, options, schema=schema, ledger=ledger, dataset=dataset)
 
 
 # what is shown --------------------------------------------------------------------------------------------------------
@@ -494,5 +486,5 @@ class PrivacyUnitOptions:
                 own = shlex.join(["--dataset", self.dataset or "", *whose])
                 raise Refused(
                     f"{place} protects one {whose[1]}, and a budget without --unit protects single records",
-                    f"write\n  {call} {own} {options}\n(or --unit record, which refuses releases by {place})",
+                    f"{call} {own} {options}\nor, which refuses releases by {place}: --unit record",
                 )

@@ -401,7 +401,8 @@ def show_result(
     # the last line has the release ID, and room for where the rest is
     start, _, last = text.rpartition("\n")
     fits = last.startswith("Release ID") and len(last) < 52 and not every
-    session.say("\n".join(filter(None, [start, f"{last:<53}(details: --verbose)"])) if fits else text)
+    text = "\n".join(filter(None, [start, f"{last:<53}(details: --verbose)"])) if fits else text
+    session.say(text.replace("to_frame()", "--csv FILE").replace("summary(verbose=True)", "--verbose"))
     result = drawings.looking(result)
     ways: dict[str, tuple[str, Callable[[Path], object]]] = {
         "--report": ("writing the report", lambda path: _save_report(result, path, alpha, further, drawings.figure)),

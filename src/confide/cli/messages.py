@@ -3,8 +3,8 @@
 A message is written once, for everyone, with calls and settings of Python. Here they are found and read as Python, by Python's own parser,
 and no sentence is known: a call by the name that it calls (`_Speaker.said`), a name of confide without a call, and a setting NAME=VALUE.
 A setting becomes the option of the running command, else `--param NAME=VALUE`; a line of the publication's file, where the message is
-of one of its questions; or one of the schema's file, where "in the schema" follows. A call with an argument that no option can say is asked
-in Python, and is said so: none of its arguments is dropped. What is none of these is left as it is.
+about one of its analyses; or one of the schema's file, where "in the schema" follows. A call with an argument that no option can say is
+asked in Python, and is said so: none of its arguments is dropped. What is none of these is left as it is.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import confide as cf
@@ -47,7 +46,6 @@ _NAME = re.compile(r"(?<![\w.`'\"])cf\.([a-z_][\w.]*\w)(?![\w(])|(?<![\w.`'\"])c
 _SETTING = re.compile(r"(?<!--param )(?<![\w.\"'`=(\[{])[a-z_]\w*=(?=[^\s=])")
 #: What tells to write the setting that follows.
 _LEAD, _LEADS = re.compile(r"\b(?:write|take|give|ask|instance|or|declare)\s+$"), 100
-_QUESTION = re.compile(r"question '([^']*)': ")
 #: What stands before a call that says it already.
 _BEFORE = re.compile(r"\b(?:(privacy|budget|ledger|cluster)|(unit))=$|'([^']+)': $")
 #: A result's verbs behind a command that prints it.
@@ -62,30 +60,25 @@ def for_command_line(
     *,
     ledger: str | None = None,
     dataset: str | None = None,
+    analysis: str | None = None,
     options: Collection[str] = (),
     priced: Callable[[str], str] | None = None,
 ) -> str:
     """The message with its calls and settings as commands and options.
 
-    ledger, dataset: of the command line, for calls that speak of one without naming it; options: of the command that runs; priced: how a
-    privacy is asked for, where the message is of a charge that was refused.
+    ledger, dataset: of the command line, for calls that speak of one without naming it; analysis: of a publication's file, where the
+    message is about one; options: of the command that runs; priced: how a privacy is asked for, where a charge was refused.
 
     >>> for_command_line("write bandwidth=0.05, or declare it as cf.Integer(0, 1)")
     'write --param bandwidth=0.05, or declare it as kind = "integer", low = 0, high = 1'
     >>> for_command_line("write cf.tables.counts(..., inference='dataset')", options={"--inference"})
     'write --inference dataset'
-    >>> for_command_line("question 'a': write cf.tables.counts(..., inference='dataset')")
-    'question \\'a\\': write inference = "dataset" in [analyses.a]'
+    >>> for_command_line("write cf.tables.counts(..., inference='dataset')", analysis="a")
+    'write inference = "dataset" in [analyses.a]'
     >>> for_command_line("the charge GDP(mu=1, add-remove) is GDP(1.5)")
     'the charge GDP(mu=1, add-remove) is --mu 1.5'
     """
-    plain = _Speaker(frozenset(options), None, ledger, dataset, priced)
-    marks = [*_QUESTION.finditer(message)]
-    ends = [*(mark.start() for mark in marks), len(message)]
-    said = plain.whole(message[: ends[0]])
-    for mark, end in zip(marks, ends[1:], strict=True):
-        said += mark[0] + replace(plain, question=mark[1]).whole(message[mark.end() : end])
-    return said
+    return _Speaker(frozenset(options), analysis, ledger, dataset, priced).whole(message)
 
 
 def as_said(text: str, options: Collection[str] = ()) -> str:
@@ -97,15 +90,12 @@ def as_said(text: str, options: Collection[str] = ()) -> str:
     return _Speaker(frozenset(options)).settings(text, led=True)
 
 
-def plan_command(planned: Plan, options: str, *, schema: Path | None, ledger: str | None, dataset: str | None) -> str:
-    """The `confide plan` that asks the same for another price.
-
-    schema: its file, where the command line named one.
-    """
+def plan_command(planned: Plan, options: str, *, ledger: str | None, dataset: str | None) -> str:
+    """The `confide plan` that asks the same for another price."""
     from confide import registry
     from confide.core import parameters_of
 
-    file = ["--schema", "schema.toml" if schema is None else shlex.quote(str(schema)), options]
+    file = ["--schema schema.toml", options]
     if planned.children:
         return " ".join(["confide plan publication.toml", *file, "-o smaller.json"])
     kind = registry.get(planned.method.name)
@@ -123,6 +113,15 @@ def plan_command(planned: Plan, options: str, *, schema: Path | None, ledger: st
     return " ".join([*words, "-o smaller.json"])
 
 
+def typed(word: str) -> str:
+    """A word as it is typed in a shell, in double quotes where it needs some.
+
+    >>> typed("income ~ sex"), typed("a$b"), typed("age")
+    ('"income ~ sex"', "'a$b'", 'age')
+    """
+    return word if (quoted := shlex.quote(word)) == word else quoted if set('"$`!\\') & set(word) else f'"{word}"'
+
+
 def _shown(ledger: str | None) -> str:
     """A ledger as a command names it; a URL may hold a password and is never repeated."""
     return "LEDGER" if ledger is None or "://" in ledger else shlex.quote(ledger)
@@ -130,10 +129,10 @@ def _shown(ledger: str | None) -> str:
 
 @dataclass(frozen=True)
 class _Speaker:
-    """How one message is said. question: of a publication's file, where it is of one."""
+    """How one message is said. analysis: of a publication's file, where it is about one."""
 
     options: frozenset[str]
-    question: str | None = None
+    analysis: str | None = None
     ledger: str | None = None
     dataset: str | None = None
     priced: Callable[[str], str] | None = None
@@ -186,7 +185,7 @@ class _Speaker:
                 parts += [between, found[0]]
                 place, listed = found.end(), False
                 continue
-            parts += [" " if listed and between == ", " and self.question is None else between, said]
+            parts += [" " if listed and between == ", " and self.analysis is None else between, said]
             place, listed = read[1], told
         return "".join([*parts, text[place:]])
 
@@ -221,8 +220,8 @@ class _Speaker:
             case "plan" if call.keywords:
                 return " ".join(self._settings(call) or ()) or None
             case "infer":
-                question = next((one for one in call.args if isinstance(one, ast.Call)), call)
-                return " ".join(self._settings(question) or ()) or "confide infer RELEASE"
+                asked = next((one for one in call.args if isinstance(one, ast.Call)), call)
+                return " ".join(self._settings(asked) or ()) or "confide infer RELEASE"
             case "poststratify":
                 return f"--poststratify {_literal(call.args[1])}=totals.csv"
             case "Numeric" | "Integer" | "Categorical":
@@ -360,20 +359,18 @@ class _Speaker:
         name, value = keyword.arg, _literal(keyword.value)
         if name is None or value is _OPEN:
             return None
-        if self.question is not None:
-            return f"{name} = {_toml(value)} in [analyses.{self.question}]"
+        if self.analysis is not None:
+            return f"{name} = {_toml(value)} in [analyses.{self.analysis}]"
         if name in _DESIGN:
             return f"{name} = {_toml(value)} under [design]"
-        option = _option(name)
+        option = _option(name) if value is not False else f"--no-{_option(name)[2:]}"
         if name in ("margin", "cv"):
             each = (f"{key}={x!r}" for key, x in value.items()) if isinstance(value, dict) else (str(value),)
             return " ".join(f"{option} {shlex.quote(one)}" for one in each)
         if name == "ledger" and value is None:
             return "--unaccounted"
         if option in self.options or name in (*_OF_RELEASES, "n", "relation"):
-            if isinstance(value, bool):
-                return option if value else f"--no-{option[2:]}"
-            return f"{option} {shlex.quote(_listed(name, value))}"
+            return option if isinstance(value, bool) else f"{option} {shlex.quote(_listed(name, value))}"
         if self.options and "--param" not in self.options:
             return None  # a command that takes no such thing
         return f"--param {shlex.quote(f'{name}={_text(value)}')}"

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, make_dataclass
 from functools import partial, update_wrapper
 from inspect import Parameter, Signature, signature
+from itertools import takewhile
 from math import inf
+from operator import xor
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
@@ -75,7 +77,7 @@ Report = Annotated[
     typer.Option(
         "--report",
         metavar="FILE",
-        help="Write a report: .html or .docx with the picture, .md or .tex without; .tex includes that of --plot FILE.pdf.",
+        help="Write a report: .html or .docx with its picture, or .md or .tex; a .tex report shows the picture of --plot FILE.pdf.",
     ),
 ]
 Plot = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Write the plot: .png, .svg or .pdf.")]
@@ -249,7 +251,10 @@ class Account:
     )
     charge_delta: Annotated[
         float | None,
-        _KEPT(metavar="DELTA", help="Charge the privacy curve at this delta; left out, the ledger chooses."),
+        _KEPT(
+            metavar="DELTA",
+            help="In a ledger of approximate DP: the delta of the charge; left out, the ledger chooses it.",
+        ),
     ] = None
     convert_ledger: Annotated[
         bool,
@@ -312,6 +317,7 @@ class Parameters:
 
 #: Fields whose option has a shorter name as well.
 _SHORT = {"--quantiles": "--q"}
+_WIDE = 20  # the most characters of the values that stand beside an option's name
 
 
 @dataclass(frozen=True)
@@ -346,16 +352,22 @@ def fields_of(*kinds: type[Any], names: Iterable[str] = (), but: Iterable[str] =
         for kind in kinds
     }
     said = {kind: described(kind) for kind in kinds}
+    called = {kind: str(vars(kind).get("name", "")) for kind in kinds}
     shown, read = [], {}
     for name in dict.fromkeys(name for found in own.values() for name in found):
         having = [kind for kind in kinds if name in own[kind]]
         field = next(field for field in fields(having[0]) if field.name == name)
         form = said[having[0]].get(name, ("", ""))[0]
-        text = _help({kind: said[kind].get(name, ("", ""))[1] for kind in having}, everywhere=len(having) == len(kinds))
+        text = _help({called[kind]: said[kind].get(name, ("", ""))[1] for kind in having}, list(called.values()))
         parser, read[name] = _parsers(field)
-        option = f"--{name.replace('_', '-')}"
-        ways = [f"{option}/--no-{option[2:]}"] if parser is bool else [option, *filter(None, [_SHORT.get(option)])]
+        off = "no-" if parser is bool and field.default else ""
+        if parser is bool:
+            text = re.sub(r"(?i)\bwhether to ", "do not " if off else "", text)
+        option = f"--{off}{name.replace('_', '-')}"
+        ways = [option, *filter(None, [_SHORT.get(option)])]
         shown_as = None if parser is not str else _metavar(field, form)
+        if shown_as and len(shown_as) > _WIDE:  # it would be cut in two
+            shown_as, text = name.upper(), f"{shown_as.replace('|', ', ')}. {text}"
         made = typer.Option(*ways, help=text.replace("[", r"\["), metavar=shown_as, show_default=False)
         shown.append((name, Annotated[parser | None, made], None))
     return make_dataclass("FieldsOfMethods", shown, bases=(Fields,), namespace={"read": read}, frozen=True)
@@ -371,17 +383,25 @@ def described(kind: type[Any]) -> Mapping[str, tuple[str, str]]:
     return parameters(kind.__doc__)
 
 
-def _help(texts: Mapping[type[Any], str], *, everywhere: bool) -> str:
-    """One text, and of whom it is where it is not of all."""
+def _help(texts: Mapping[str, str], kinds: Sequence[str]) -> str:
+    """What all texts begin with, then what else each says and of whom, unless it is of all kinds.
+
+    >>> _help({"means": "A column. Required.", "shares": "A column."}, ("means", "shares"))
+    'A column. Of means: required.'
+    """
+    parts = {name: re.split(r"(?<=\.) ", text) for name, text in texts.items() if text}
+    alone = len(set(texts.values())) == 1
+    together = () if alone else zip(*parts.values(), strict=False)
+    shared = [each[0] for each in takewhile(lambda each: len(set(each)) == 1, together)]
     by_text: dict[str, list[str]] = {}
-    for kind, text in texts.items():
-        if text:
-            by_text.setdefault(text, []).append(str(vars(kind).get("name", "")))
-    alone = everywhere and len(by_text) == 1
-    said = (
-        text if alone else f"Of {', '.join(names)}: {text[:1].lower()}{text[1:]}" for text, names in by_text.items()
-    )
-    return " ".join(said).replace("`", "")
+    for name, own in parts.items():
+        by_text.setdefault(" ".join(own[len(shared) :]), []).append(name)
+    said = list(shared)
+    for text, names in by_text.items():
+        others = [one for one in kinds if one not in names]
+        of = f"Of all but {', '.join(others)}" if len(others) < len(names) else f"Of {', '.join(names)}"
+        said += [f"{of}: {text[:1].lower()}{text[1:]}" if text and others else text]
+    return " ".join(filter(None, said)).replace("`", "")
 
 
 def _metavar(field: Field[Any], form: str) -> str:
@@ -399,7 +419,7 @@ def _parsers(field: Field[Any]) -> tuple[type[Any], Callable[[Any], Any]]:
     """(the type that the command line checks, what turns its value into the field's)."""
     kind = str(field.type)
     if kind == "bool":
-        return bool, bool
+        return bool, partial(xor, field.default)  # an option turns the default around
     if "tuple[str" in kind:
         return str, parse_names
     if "Mapping" in kind or "bool" in kind:

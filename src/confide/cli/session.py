@@ -22,8 +22,8 @@ from typing import Any
 import typer
 
 from confide._helpers import clean
-from confide.cli.messages import as_said, for_command_line
-from confide.errors import BudgetExceeded, ConfideError, ReleaseError
+from confide.cli.messages import as_said, for_command_line, typed
+from confide.errors import BudgetExceeded, ConfideError, ReleaseError, hanging
 
 # The parent of every usage error. Newer releases of typer carry their own copy of click: no public name leads to it.
 _PARSER_ERROR: type[Exception] = typer.BadParameter.__bases__[0]
@@ -34,28 +34,29 @@ PIPE_CLOSED = 141  # 128 + SIGPIPE
 _LEFT = 1 << 20
 
 
-class Refused(Exception):
-    """A command line that cannot be run as it stands: exit code 2, nothing was done.
+#: Options that say what a release may cost.
+_COSTS = frozenset({"--mu", "--rho", "--epsilon", "--delta", "--margin", "--cv"})
 
-    problem: what was given, and which rule it breaks; remedy: what to write.
-    """
 
-    def __init__(self, problem: str, remedy: str = "") -> None:
-        super().__init__("; ".join(filter(None, [problem, remedy])))
-        self.problem, self.remedy = problem, remedy
+class Refused(ConfideError):
+    """A command line that cannot be run as it stands: exit code 2, nothing was done."""
+
+    _called = "usage_error"
 
 
 @dataclass
 class Session:
     """The state of one run, handed to every command as `ctx.obj`.
 
-    json: one JSON document on stdout and nothing else. step: the running step, for messages. private: whether that step can see records.
+    given: the words of the command line. json: one JSON document on stdout and nothing else. step: the running step, for messages.
+    private: whether that step can see records.
     charging: whether the command charges. charge: "none", "possible" (during a release with a ledger) or "made".
     ledger, dataset: those that were named, or opened. options: of the command.
     `cheaper`: the `confide plan` for another cost, from its options. kept: the file of the release. spoke: whether stdout has its document.
     mute: prints nothing, for a rehearsal. uncharged: charged to no ledger. verbose: whether all facts and notes of a table are printed.
     """
 
+    given: Sequence[str] = ()
     json: bool = False
     step: str = "reading the command"
     private: bool = False
@@ -76,7 +77,7 @@ class Session:
     def say(self, text: str = "") -> None:
         """Text for people on stdout; nothing under --json."""
         if not self.json and not self.mute:
-            shown = printable(as_said(text, self.options))
+            shown = fitted(printable(as_said(text, self.options)))
             typer.echo(painted(shown) if paints(sys.stdout) else shown)
 
     def say_as_is(self, text: str) -> None:
@@ -84,15 +85,28 @@ class Session:
         if not self.json and not self.mute:
             typer.echo(as_said(text, self.options))
 
-    def worded(self, message: str, priced: Callable[[str], str] | None = None) -> str:
+    def worded(self, message: str, analysis: str | None = None, priced: Callable[[str], str] | None = None) -> str:
         """A message of the package in the words of the command that runs; priced: how it asks for a privacy, if not by options alone."""
-        return for_command_line(message, ledger=self.ledger, dataset=self.dataset, options=self.options, priced=priced)
+        told = {"ledger": self.ledger, "dataset": self.dataset, "analysis": analysis}
+        return for_command_line(message, options=self.options, priced=priced, **told)
+
+    def command(self, cost: str = "", instead: tuple[str, str] = ("", ""), more: str = "") -> str:
+        """The command line that runs: at another cost, with one argument in the place of another, with more options."""
+        words, rest = ["confide"], iter(self.given)
+        for word in rest:
+            name, sign, _ = word.partition("=")
+            if cost and name in _COSTS:
+                _ = sign or next(rest, "")
+                words += [] if cost in words else [cost]
+            else:
+                words.append("URL" if "://" in word else typed(instead[1] if word == instead[0] else word))
+        return " ".join(filter(None, [*words, "" if cost in words else cost, more]))
 
     def note(self, text: str) -> None:
         """Text for people on stderr, so that it never mixes with what a pipe carries."""
         if self.mute:
             return
-        shown = printable(text)
+        shown = fitted(printable(text))
         typer.echo(painted(shown) if paints(sys.stderr) else shown, err=True)
 
     def answer(self, payload: Mapping[str, Any]) -> None:
@@ -167,13 +181,10 @@ class Session:
         except typer.Exit as end:
             return end.exit_code
         except KeyboardInterrupt:
-            return self._fail("Interrupted", "interrupted" + self._charge_words(), INTERRUPTED)
+            error = ConfideError("interrupted" + self._charge_words(), name="interrupted")
+            return self._fail("Interrupted", error, INTERRUPTED)
         except BrokenPipeError:
             return PIPE_CLOSED
-        except Refused as error:
-            made = self.charge == "made"
-            problem = error.problem + (self._charge_words() if made else "")
-            return self._fail("UsageError", problem, 6 if made else 2, error.remedy)
         except _PARSER_ERROR as error:
             return self._parser(error)
         except ConfideError as error:
@@ -194,24 +205,23 @@ class Session:
             return 2
         context, remedy = getattr(error, "ctx", None), ""
         message = "say which command" if type(error).__name__ == "NoArgsIsHelpError" else error.format_message()
-        if message.startswith("Missing option '--schema'"):
-            message += " Write a schema: confide schema draft DATA -o schema.toml"
         if context is not None:
             remedy = f"{context.command_path} --help"
             self.charging = any(one.name == "unaccounted" for one in context.command.params)
-        return self._fail("UsageError", message.rstrip("."), 2, remedy)
+        if message.startswith("Missing option '--schema'"):
+            remedy = self.command(more="--schema schema.toml")
+            remedy += "\nor, where there is no schema yet:\nconfide schema draft DATA -o schema.toml"
+        return self._fail("UsageError", Refused(message.rstrip("."), remedy), 2)
 
     def _confide(self, error: ConfideError) -> int:
         # Behind the gate whatever fails, fails after the charge: 3, for a report that cannot be written, would deny it.
         code = 6 if self.charge == "made" else error.exit_code
-        priced = self.cheaper if isinstance(error, BudgetExceeded) else None
-        problem, remedy = (self.worded(text, priced) for text in (error.problem, error.remedy))
         if self.charge == "made":
-            problem += self._charge_words()
+            error.problem += self._charge_words()
         if isinstance(error, BudgetExceeded):
             totals = {"requested": error.requested, "spent": error.spent, "remaining": error.remaining}
-            return self._fail("BudgetExceeded", problem, code, remedy, **totals)
-        return self._fail(type(error).__name__, problem, code, remedy)
+            return self._fail("BudgetExceeded", error, code, **totals)
+        return self._fail("UsageError" if isinstance(error, Refused) else type(error).__name__, error, code)
 
     def _unexpected(self, error: BaseException) -> int:
         """An error that was not planned. Its text may quote a record, so it is never printed; nor is a traceback.
@@ -225,7 +235,8 @@ class Session:
         public = f"{type(error).__name__}{f', {system}' if system else ''}{_line_of(error)}; its text withheld"
         what = "details withheld, they may depend on records" if self.private else public
         code = 2 if self.charge == "none" else 6
-        return self._fail("UnexpectedError", f"unexpected error in {self.step} ({what}){self._charge_words()}", code)
+        told = f"unexpected error in {self.step} ({what}){self._charge_words()}"
+        return self._fail("UnexpectedError", ConfideError(told, name="unexpected_error"), code)
 
     def _charge_words(self) -> str:
         where = f"; the release is in {self.kept}" if self.kept else ""
@@ -235,28 +246,31 @@ class Session:
             return "; a charge already made stays in the ledger: see `confide ledger show`"
         return f"; the charge was made and stays in the ledger{where}"
 
-    def _fail(self, kind: str, problem: str, code: int, remedy: str = "", **more: Any) -> int:
+    def _fail(self, kind: str, error: ConfideError, code: int, **more: Any) -> int:
         # A failure after the charge, and a ledger that may or may not have written it, tell their own story.
         uncharged = self.charging and self.charge == "none" and code not in (5, 6)
-        if uncharged:
-            problem, remedy = (
-                text.replace("nothing was charged; ", "").removesuffix("; nothing was charged")
-                for text in (problem, remedy)
-            )
-        ends = ["nothing was charged"] if uncharged else []
+        priced = self.cheaper or self.command if isinstance(error, BudgetExceeded) else None
+
+        def said(one: ConfideError, text: str) -> str:
+            words = text if isinstance(one, Refused) else self.worded(text, one.analysis or None, priced)
+            words = words.replace("nothing was charged; ", "") if uncharged else words
+            return words.removesuffix("; nothing was charged") if uncharged else words
+
+        if error.instead is not None and error.instead[0] in self.given:
+            error.remedy = self.command(instead=error.instead)
         # where nobody can be told, the code still stands
         with suppress(OSError):
             if self.json and not self.spoke:
-                message = "; ".join(filter(None, [problem, remedy, *ends]))
-                told = {"error": kind, "message": message, "problem": problem, "remedy": remedy, "exit_code": code}
-                self.answer({**told, **more})
+                problem = "; ".join(said(one, one.told) for one in (error, *error.parts))
+                told = {"problem": problem, "remedy": said(error, error.remedy)}
+                message = "; ".join(filter(None, [*told.values(), "nothing was charged" if uncharged else ""]))
+                allowed = {"allowed": error.allowed} if error.allowed else {}
+                self.answer({"error": kind, "message": message, **told, **allowed, "exit_code": code, **more})
                 return code
         with suppress(OSError):
-            name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind).lower()
-            lines = [f"Error: {problem}" + ("" if problem.endswith((".", "?", "!")) else ".")]
-            lines += [f"  Try      {remedy.removeprefix('write ')}"] if remedy else []
-            lines += ["".join(f"{end.capitalize()}. " for end in ends) + f"[{name}, exit {code}]"]
-            self.note("\n".join(lines))
+            end = error.ending or ("Nothing was charged." if uncharged else "")
+            names = ", ".join([*error.names, f"exit {code}"])
+            self.note("\n".join([*error.lines(said, "Error: "), *hanging("", f"{end} [{names}]".lstrip())]))
         return code
 
     def last_resort(self, text: str) -> None:
@@ -334,6 +348,26 @@ def printable(text: str) -> str:
     return "\n".join(clean(line) for line in text.split("\n"))
 
 
+#: Lines that stay whole: of a TOML file, and of a table, whose columns are two blanks apart.
+_WHOLE = re.compile(r"\s*(?:[\w.\"-]+ = |\[|#)|.*\S {2,}\S.*\S {2,}\S")
+_LABEL = re.compile(r"\s*(?:\S+(?: \S+){0,3} {2,}|(?:[Nn]ote|warning): )?")
+
+
+def fitted(text: str) -> str:
+    """Text with its long lines wrapped to 80 columns, behind their labels.
+
+    >>> print(fitted("Method     " + "word " * 16))
+    Method     word word word word word word word word word word word word word
+               word word word
+    """
+
+    def rows(line: str) -> list[str]:
+        label = _LABEL.match(line)[0]  # type: ignore[index]
+        return [line] if len(line) <= 80 or _WHOLE.match(line) else hanging(label, line[len(label) :])
+
+    return "\n".join(row for line in text.split("\n") for row in rows(line))
+
+
 def strict(value: Any) -> Any:
     """Plain JSON types of nested public values; a number that is not finite becomes null.
 
@@ -376,7 +410,7 @@ _RULES: tuple[tuple[re.Pattern[str], tuple[str | None, ...]], ...] = (
     (re.compile(r"(!!.+!!|!{20,})"), (_RED,)),
     (re.compile(r"(warning:)(.*)"), (_YELLOW, None)),
     (re.compile(r"(note:)(.*)"), (_DIM, None)),
-    (re.compile(r"(error \(\w+\):)(.*)"), (_RED, None)),
+    (re.compile(r"(Error:)(.*)"), (_RED, None)),
     (re.compile(rf"(Status:?\s+)({_GOOD})(\b.*)"), (_BOLD, _GREEN, None)),
     (re.compile(rf"(Status:?\s+)({_CAUTION})(\b.*)"), (_BOLD, _YELLOW, None)),
     (re.compile(rf"(Status:?\s+)({_ALARM})(\b.*)"), (_BOLD, _RED, None)),

@@ -7,7 +7,7 @@ The request of a method whose whole release is proved elsewhere, in one opaque e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.core.events import BudgetItem, Event, Test, exact_cost, fold
+from confide.core.events import BudgetItem, Composed, Event, Test, exact_cost, fold
 from confide.core.exact import round_up, sqrt_up
+from confide.core.ranges import RangeStep, spend_name
 from confide.core.statistic import Statistic
 from confide.core.units.privacy_unit import (
     Weighted,
@@ -100,6 +101,7 @@ class Allowance:
     part: Fraction = Fraction(1)
     weighted: bool = False
     per: str | None = None
+    step: RangeStep | None = None
 
     @classmethod
     def of(
@@ -140,6 +142,7 @@ class Allowance:
             1 - UNIT_SHARE if counted else Fraction(1),
             weighted=rule == "weight",
             per=per_of(schema),
+            step=method.ranges(schema),
         )
 
     def bounded(self, statistic: Statistic) -> Statistic:
@@ -156,10 +159,20 @@ class Allowance:
 
     @cached_property
     def amount(self) -> Fraction:
-        """What may be spent in all, exactly: the square of mu, or epsilon. For an enforced unit the part that counts its
-        rows is subtracted.
+        """What the method may spend, exactly: the square of mu, or epsilon. The part that counts the rows of an enforced unit,
+        and that of its ranges, are subtracted.
         """
-        return self.part * self._whole
+        return self.part * self._whole * (1 if self.step is None else 1 - self.step.share)
+
+    def with_ranges(self, event: Event, statistics: Mapping[str, Statistic]) -> tuple[Event, dict[str, Statistic]]:
+        """A method's events and statistics after those of its ranges, each column's with its own noise."""
+        step = self.step
+        if step is None:
+            return event, dict(statistics)
+        alone, first = replace(self, step=None), {spend_name(name): step.statistic(name) for name in step.columns}
+        each = step.share / len(first)
+        spends = tuple(alone.spend(name, one, each) for name, one in first.items())
+        return Composed((*spends, *(event.parts if isinstance(event, Composed) else (event,)))), {**first, **statistics}
 
     @cached_property
     def _whole(self) -> Fraction:

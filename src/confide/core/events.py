@@ -481,7 +481,8 @@ def fold(event: Event, relation: str) -> Guarantee:
             )
         case _:
             raise PlanError(
-                f"no proved bound for the event {type(event).__name__}; wrap it as OpaqueRelease(name, guarantee, proof)"
+                f"no proved bound for the event {type(event).__name__}",
+                "wrap it as OpaqueRelease(name, guarantee, proof)",
             )
 
 

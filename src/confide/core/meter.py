@@ -41,6 +41,7 @@ from confide.core.events import (
     threshold,
 )
 from confide.core.plan import Plan
+from confide.core.ranges import RangeStep, draw_counts, in_ranges, spend_name, to_public
 from confide.core.release import Noisy, Release, names_of, prefixed
 from confide.core.statistic import MappedSource, Source, Statistic, WrappedSource
 from confide.core.units.contributions import NAME as CONTRIBUTIONS
@@ -65,6 +66,12 @@ class Draws(Protocol):
 
     def draw(self, source: Source, plan: Plan, meter: Any) -> Mapping[str, Any]:
         """From records: every noisy number through the meter. Returns public numbers."""
+
+    def ranges(self, schema: Any) -> RangeStep | None:
+        """The ranges that are found first."""
+
+    def plan(self, schema: Any, privacy: Any, *, n: int | None = None) -> Plan:
+        """From public facts."""
 
 
 class Meter:
@@ -264,9 +271,9 @@ class Meter:
         """What was drawn so far, by name."""
         return MappingProxyType(self._drawn)
 
-    def draw_part(self, method: Draws, part: str, records: Source) -> dict[str, NDArray[Any]]:
-        """Run the draw of one question of a publication, inside its own plan; the public numbers that it returned."""
-        plan, own = self._plan.children[part], PartMeter(self, part, self._plan.children[part])
+    def draw_part(self, method: Draws, part: str, plan: Plan, records: Source) -> dict[str, NDArray[Any]]:
+        """Run the draw of one analysis of a publication, inside its own plan; the public numbers that it returned."""
+        own = PartMeter(self, part, plan)
         public = _drawn_by(method, records, plan, own)
         _count_units(records, plan, own)
         own.close()
@@ -283,8 +290,11 @@ class Meter:
         """What was charged, without the questions that failed after it."""
         if not isinstance(self._plan.event, Composed) or "failed" not in self._parts.values():
             return self._plan.event
-        parts = zip(self._plan.children, self._plan.event.parts, strict=True)
-        return Composed(tuple(part for name, part in parts if self._parts.get(name) != "failed"))
+        # what all analyses share comes first
+        events, alone = self._plan.event.parts, len(self._plan.event.parts) - len(self._plan.children)
+        parts = zip(self._plan.children, events[alone:], strict=True)
+        kept = (part for name, part in parts if self._parts.get(name) != "failed")
+        return Composed((*events[:alone], *kept))
 
     def close(self) -> None:
         """Assert that what was drawn is one branch of what was charged."""
@@ -432,8 +442,15 @@ def seal(
 
 def _drawn_by(method: Draws, source: Source, plan: Plan, meter: Any) -> dict[str, NDArray[Any]]:
     """Hand a method the records, its plan and a meter; the public numbers that it returns. Raises `ReleaseError` as `seal` does."""
-    planned = plan.sha256
-    public = method.draw(*within(source, plan), meter)
+    planned, ranges, again = plan.sha256, dict[str, Any](), plan
+    step = method.ranges(plan.declared)
+    if step is not None:
+        draw_counts(step, source, plan, meter)
+    if step is not None and not plan.children:
+        found = {name: step.found(name, meter.drawn(spend_name(name)), plan) for name in step.columns}
+        source, again = in_ranges(method, step, source, plan, found)
+        ranges = to_public(found)
+    public = method.draw(*within(source, again), meter)
     if plan.sha256 != planned:
         # its dictionaries are published with the release: what records wrote there would leave unpaid
         raise ReleaseError(
@@ -443,7 +460,7 @@ def _drawn_by(method: Draws, source: Source, plan: Plan, meter: Any) -> dict[str
         raise ReleaseError(
             f"{method.name} declined, and its plan has no test or opaque release that pays for saying so"
         )
-    return _numbers(method, public)
+    return _numbers(method, public) | ranges
 
 
 def _count_units(source: Source, plan: Plan, meter: Any) -> None:

@@ -18,6 +18,7 @@ from confide.core.allowance import Allowance
 from confide.core.events import Composed
 from confide.core.meter import Meter
 from confide.core.plan import NOTHING_ELSE, Plan, ResultOptions
+from confide.core.ranges import RangeStep
 from confide.core.release import Release
 from confide.core.statistic import Source, Statistic
 from confide.core.units.contributions import shown
@@ -199,6 +200,10 @@ class Method:
     def facts(self, about: Any) -> Mapping[str, Any]:
         """Fields of the plan that follow from public facts: target, intervals_for, constants, warnings."""
         return {"target": self.name, "intervals_for": self.intervals}
+
+    def ranges(self, schema: Any) -> RangeStep | None:
+        """The ranges of columns that are found before its sums, None for none. Override in methods that add numbers up."""
+        return None
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """From records: every noisy number through the meter. Returns public numbers, computed from noisy ones between the rounds.

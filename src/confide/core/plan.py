@@ -6,7 +6,7 @@ give the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from math import prod
@@ -31,6 +31,7 @@ from confide.core.events import (
 )
 from confide.core.exact import digest, pack, unpack
 from confide.core.files import read, written
+from confide.core.ranges import check_bounds
 from confide.core.statistic import Statistic
 from confide.core.units.privacy_unit import RULE, WHOLE, check_rows, counted_words, kept_words, unit_words
 from confide.core.units.subgroup import Subset, in_subgroup
@@ -40,9 +41,11 @@ from confide.guarantees.conversion import kind_words
 from confide.guarantees.validation import is_count
 from confide.guarantees.values import weakness
 from confide.schema import Schema
+from confide.schema.formulas.names import level_name
 
 #: What a table covers: the population that the records are a sample of, or these very records.
 INFERENCE_TARGETS = ("population", "dataset")
+TARGETS_ALLOWED = "population  the records are a sample of it\ndataset     exactly these records"
 
 
 def checked_inference(inference: Any, call: str) -> str:
@@ -51,10 +54,13 @@ def checked_inference(inference: Any, call: str) -> str:
     call: what was called, such as "cf.tables.Counts(...".
     """
     if inference not in INFERENCE_TARGETS:
-        said = "was left out" if inference is None else f"must be 'population' or 'dataset', got {inference!r}"
+        missing = inference is None
         raise PlanError(
-            f"inference {said}, and intervals differ: write {call}, inference='population') where the records are a sample of the "
-            f"population in question, or {call}, inference='dataset') for exactly these records"
+            "inference "
+            + ("is required: what are the intervals about?" if missing else f"is one of two, got {inference!r}"),
+            f"write {call}, inference='population')",
+            allowed=TARGETS_ALLOWED,
+            name="inference_missing" if missing else "inference_unknown",
         )
     return str(inference)
 
@@ -162,6 +168,32 @@ def method_parameters(method: Any) -> dict[str, Any]:
     return {name: getattr(method, name) for name in parameters_of(type(method)) if name not in told}
 
 
+class Lazy(Mapping[str, Any]):
+    """A forecast that is made when it is looked at, so that a release pays nothing for it. make: gives it."""
+
+    def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        self.make = make
+
+    @cached_property
+    def table(self) -> Mapping[str, Any]:
+        return self.make()
+
+    def __getitem__(self, key: str) -> Any:
+        return self.table[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.table)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __repr__(self) -> str:
+        return repr(self.table)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self.table),)
+
+
 def check_n(n: Any) -> None:
     """Raise `PlanError` for a number of records that is not allowed. A method whose forecast needs n before `Plan.of` calls it first."""
     if n is not None and not is_count(n):
@@ -169,8 +201,9 @@ def check_n(n: Any) -> None:
 
 
 def parameters_of(kind: Any) -> tuple[str, ...]:
-    """The names of the parameters that a method's constructor takes: its own in their order, `where` last."""
-    return tuple(sorted((f.name for f in fields(kind) if f.init), key="where".__eq__))
+    """The names of the parameters that a method's constructor takes: in their order, those by name alone after the others, `where` last."""
+    own = sorted((f for f in fields(kind) if f.init), key=lambda f: (f.kw_only, f.name == "where"))
+    return tuple(f.name for f in own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,6 +336,11 @@ class Plan:
         if n and isinstance(asked, GDP | ApproxDP) and asked.delta > 1 / n:
             facts["notes"] = (*facts.get("notes", ()), _DELTA.format(asked.delta, 1 / n))
         parameters = method_parameters(method)
+        step = allowance.step if isinstance(allowance, Allowance) else None
+        check_bounds(method, bare, statistics, step)
+        if step is not None:
+            event, statistics = allowance.with_ranges(event, statistics)
+            facts["passes"] = facts.get("passes", 1) + 1
         guarantees = allowance.guarantees(event)
         if isinstance(allowance, Allowance) and allowance.weighted:
             statistics = {name: allowance.bounded(one) for name, one in statistics.items()}
@@ -488,7 +526,7 @@ class Plan:
         str
             The text.
         """
-        facts = [("Forecast", text) for text in self._outlooks]
+        facts = self._outlooks
         facts += [("Cost", text) for text in [budget, kind_words(self.requested)] if text]
         others = [one for one in self.guarantees if verbose and one != self.requested]
         facts += [("Implies", kind_words(one)) for one in others]
@@ -501,10 +539,10 @@ class Plan:
             after += [("Passes", f"{self.passes} over the records")]
         more = "" if verbose else f"{'(budget items, scenarios: --verbose)':>{_WIDEST - 19 - 4}}"
         after += [("Plan ID", self.sha256)] if verbose else []
-        lines = [f"Plan: {self.target}", "", *_labelled(facts), *self._errors]
+        lines = [f"Plan: {self._title}", "", *_labelled(facts), *self._errors]
         for name, child in self.children.items():
-            lines += ["", f"{name}: {child.target}", "", *_labelled([("Cost", kind_words(child.guarantee))])]
-            lines += [*_labelled([("Forecast", text) for text in child._outlooks]), *child._errors]
+            lines += ["", f"{name}: {child._title}", "", *_labelled([("Cost", kind_words(child.guarantee))])]
+            lines += [*_labelled(child._outlooks), *child._errors]
             said = [("Intervals for", child.intervals_for), *(("Caution", text) for text in child.warnings)]
             lines += ["", *_labelled([*said, *(("Note", text) for text in child.notes)])]
         if verbose:
@@ -518,11 +556,22 @@ class Plan:
 
     def expects(self) -> str:
         """The chance of intervals and the expected standard errors, as `summary` has them; "" where nothing is predicted."""
-        return "\n".join(clean(line) for line in [*self._outlooks, *self._errors]).strip()
+        return "\n".join(clean(line) for line in [*(text for _, text in self._outlooks), *self._errors]).strip()
 
     @property
-    def _outlooks(self) -> list[str]:
-        return _outlooks(self.forecast, shares=self.where is not None) if self.forecast else []
+    def _outlooks(self) -> list[tuple[str, str]]:
+        if not self.forecast:
+            return []
+        told = [("Forecast", text) for text in _outlooks(self.forecast, shares=self.where is not None)]
+        needed = getattr(self.forecast, "needed", "")
+        return [*told, ("Needed", needed)] if needed else told
+
+    @property
+    def _title(self) -> str:
+        """The title that results have, in running text; what is estimated where none is known."""
+        title = str(self.forecast.get("title", ""))
+        name = title.partition(" ")[0] in self.declared.names or self.target[:1].isupper()
+        return self.titled(title if name else f"{title[:1].lower()}{title[1:]}") if title else self.target
 
     @property
     def _errors(self) -> list[str]:
@@ -530,7 +579,8 @@ class Plan:
             return []
         # what the numbers are of, or why they are rough, is part of them; the family of scenarios is for verbose
         note = self.forecast.get("note", self.forecast["assumes"])
-        return ["", *_error_lines(self.forecast), *wrap(note, _WIDEST, break_long_words=False, break_on_hyphens=False)]
+        told = (line for part in note.splitlines() for line in wrap(part, _WIDEST, break_long_words=False))
+        return ["", *_error_lines(self.forecast), *told]
 
     def published(self) -> Plan:
         """This plan without anything live, because a record map may hold more than the file says and a forecast a number
@@ -655,8 +705,9 @@ def _spend_lines(spend: BudgetItem, name: str, times: int, total: Cost | None) -
 
 
 #: What a forecast holds beside one table for each number of records. "value": the numbers themselves, where public facts tell them;
-#: "uneven": what cells get that are not as large as the forecast has them; "note": how to read its numbers, where "assumes" is long.
-BESIDE = ("assumes", "note", "of", "valid", "answered", "price", "between", "value", "uneven")
+#: "uneven": what cells get that are not as large as the forecast has them; "note": how to read its numbers, where "assumes" is long;
+#: "taken": what stands for spreads that the schema does not state; "title": of the results.
+BESIDE = ("assumes", "taken", "note", "title", "of", "valid", "answered", "price", "between", "value", "uneven")
 
 
 def _error_lines(forecast: Mapping[str, Any]) -> list[str]:
@@ -667,13 +718,13 @@ def _error_lines(forecast: Mapping[str, Any]) -> list[str]:
         name: [_expected(forecast[key][name], between.get(key, {}).get(name)) for key in counts]
         for name in forecast[counts[0]]
     }
-    width = max(*map(len, cells), 4) + 2
-    heads = [f"n = {int(key):,}" if key.isdecimal() else f"n = {key}" for key in counts]
+    width = max(*(len(level_name(name)) for name in cells), 4) + 2
+    heads = [f"n = {_count(key)}" for key in counts]
     heads = [f"expected std. err., {heads[0]}"] if len(heads) == 1 else heads
     wide = 2 + max(len(cell) for row in [heads, *cells.values()] for cell in row)
     above = [] if len(counts) == 1 else ["expected std. err."]
     head = "term".ljust(width) + "".join(f"{one:>{wide}}" for one in heads)
-    rows = [f"{name:<{width}}" + "".join(f"{cell:>{wide}}" for cell in row) for name, row in cells.items()]
+    rows = [f"{level_name(name):<{width}}" + "".join(f"{cell:>{wide}}" for cell in row) for name, row in cells.items()]
     return [*above, head, "-" * len(head), *rows]
 
 
@@ -684,9 +735,9 @@ def _outlooks(forecast: Mapping[str, Any], *, shares: bool = False) -> list[str]
     for key in counts:
         if key in forecast.get("valid", {}):
             part = forecast.get("answered", {}).get(key)
-            whole, each = forecast.get("of", ("every coefficient", "coefficients"))
+            whole, each = forecast.get("of", ("all coefficients", "coefficients"))
             price = forecast["price"].get(key)
-            told.append(_outlook(forecast["valid"][key], whole) + (f", n = {key}" if len(counts) > 1 else ""))
+            told.append(_outlook(forecast["valid"][key], whole) + (f", n = {_count(key)}" if len(counts) > 1 else ""))
             if part is not None and part > forecast["valid"][key] and forecast["valid"][key] < 0.9:
                 told.append(f"{part:.0%} of the {each} have an interval, over all scenarios")
             if price is not None and forecast["valid"][key] > 0.2:
@@ -695,6 +746,11 @@ def _outlooks(forecast: Mapping[str, Any], *, shares: bool = False) -> list[str]
             if shares and price is not None:
                 told.append(f"Privacy share {1 - 1 / price**2:.0%}")
     return told
+
+
+def _count(key: str) -> str:
+    """A number of records, of which a forecast's keys may have commas."""
+    return f"{int(key):,}" if key.isdecimal() else key
 
 
 def _expected(cell: Any, between: tuple[float, float] | None = None) -> str:
@@ -712,7 +768,7 @@ def _figure(value: float) -> str:
 
 
 def _outlook(chance: float, whole: str) -> str:
-    """The chance of status "valid", in words. whole: what has an interval then, such as "every coefficient"."""
+    """The chance of status "valid", in words. whole: what has an interval then, such as "all coefficients"."""
     words = "low" if chance < 0.5 else "medium" if chance < 0.9 else "high"
     return f"Valid intervals for {whole}: chance {words} ({chance:.0%} of scenarios)"
 

@@ -43,10 +43,12 @@ from confide.core.events import (
 from confide.core.exact import Numbers, digest
 from confide.core.files import read, text_of, written
 from confide.core.plan import Plan
+from confide.core.ranges import ColumnRange, columns_ranged, is_paid, ranged, ranges_of, spend_name
 from confide.core.statistic import Statistic
-from confide.core.units.privacy_unit import per_of, protected, rows_moved, unit_squared
+from confide.core.units.privacy_unit import protected
 from confide.errors import NoConversion, NoResult, PlanError, ReleaseError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, gaussian_delta
+from confide.schema import Schema
 
 #: Between the name of a part and a name in it.
 _OF = "/"
@@ -172,6 +174,17 @@ class Release:
     simulated: bool = False
     statuses: Mapping[str, str] = field(default_factory=dict, metadata=SPARSE)
 
+    def __post_init__(self) -> None:
+        if self.ranges:
+            # what reads the release has the columns as they were added up
+            schema = ranged(Schema.from_dict(self.plan.schema), self.ranges)
+            object.__setattr__(self, "plan", replace(self.plan, made_for=schema))
+
+    @cached_property
+    def ranges(self) -> Mapping[str, ColumnRange]:
+        """Ranges of columns that this release found, by name."""
+        return ranges_of(self.public, self.plan)
+
     def __getitem__(self, name: str) -> Noisy:
         if name not in self.statistics:
             raise ReleaseError(
@@ -203,10 +216,10 @@ class Release:
         """
         if name not in self.plan.children:
             asked = ", ".join(map(repr, self.plan.children)) or "none: it is not a publication"
-            raise PlanError(f"the release has no question {name!r}; it has: {asked}")
+            raise PlanError(f"the release has no analysis {name!r}; it has: {asked}")
         if self.statuses[name] == "failed":
             raise NoResult(
-                f"the question {name!r} failed after the charge, and nothing of it was released", "ask it again"
+                f"the analysis {name!r} failed after the charge, and nothing of it was released", "ask it again"
             )
         plan = self.plan.children[name]
         return Release(
@@ -476,8 +489,11 @@ def parts_agree(release: Release) -> bool:
         return False
     if not children:
         return not statuses and drawn_as_planned(release.plan.event, release.statistics)
-    own = sum(len(names_of(part, release.statistics)) for part in children)
-    if set(statuses) != set(children) or own != len(release.statistics) or not _children_hold(release.plan):
+    parts = {prefixed(part, name) for part in children for name in names_of(part, release.statistics)}
+    shared = {name: one for name, one in release.statistics.items() if name not in parts}
+    if set(statuses) != set(children) or not _children_hold(release.plan):
+        return False
+    if not drawn_as_planned(Composed(_shared_of(release.plan)), shared) or not _ranges_are_shared(release):
         return False
     return all(
         not names_of(part, release.statistics)
@@ -487,10 +503,32 @@ def parts_agree(release: Release) -> bool:
     )
 
 
+def _shared_of(plan: Plan) -> tuple[Event, ...]:
+    """What a publication draws for all of its analyses, before them."""
+    events = plan.event.parts if isinstance(plan.event, Composed) else ()
+    return events[: len(events) - len(plan.children)]
+
+
+def _ranges_are_shared(release: Release) -> bool:
+    """Whether the analyses of a publication have the ranges that it paid for, and no others."""
+    paid, found = columns_ranged(leaf.name for leaf in leaves(release.plan.event)), set[str]()
+    for name, child in release.plan.children.items():
+        if child.method.parameters.get("bounds") == "shared":
+            found |= columns_ranged(names_of(name, release.public))
+    return found <= paid and (found == paid or "failed" in release.statuses.values())
+
+
 def _children_hold(plan: Plan) -> bool:
     """Whether the event of a publication is what its analyses spend, and each of them states no less than that."""
-    return plan.event == of_parts(plan.children) and all(
-        statements_hold(one.event, one.guarantees) and one.relation == plan.relation for one in plan.children.values()
+    events, alone = plan.event.parts if isinstance(plan.event, Composed) else (), _shared_of(plan)
+    shared = all(isinstance(one, BudgetItem) and one.name.startswith(spend_name("")) for one in alone)
+    return (
+        shared
+        and Composed(events[len(alone) :]) == of_parts(plan.children)
+        and all(
+            statements_hold(one.event, one.guarantees) and one.relation == plan.relation
+            for one in plan.children.values()
+        )
     )
 
 
@@ -508,7 +546,6 @@ def check_plan(plan: Plan, requested: Guarantee) -> None:
         raise PlanError(f"{who} states a guarantee that its spends exceed; this is an error of the method")
     if plan.children and not _children_hold(plan):
         raise PlanError(f"{who} does not spend what its questions spend; this is an error of the method")
-    rows = int(plan.schema["rows_per_unit"])
     for leaf in leaves(plan.event):
         statistic = plan.statistics.get(leaf.name)
         if not isinstance(leaf, BudgetItem) or leaf.law not in ADDITIVE:
@@ -517,17 +554,12 @@ def check_plan(plan: Plan, requested: Guarantee) -> None:
             raise PlanError(
                 f"{who} spends on {leaf.name!r} and holds no statistic of that name; this is an error of the method"
             )
-        own = rows_moved(statistic, rows)
         norms = ("l1",) if leaf.norm == "l1" else ("l2", "cells") if leaf.norm == "l2" else (leaf.norm,)
         if leaf.norm != "l1" and statistic.norm not in norms:
             raise PlanError(
                 f"{who} draws {leaf.name!r} in another norm than its statistic's; this is an error of the method"
             )
-        if leaf.norm == "l1":
-            least = (statistic.sensitivity_l1(plan.relation) * own) ** 2
-        else:
-            least = unit_squared(statistic, plan.relation, rows, per_of(plan.schema))
-        if (leaf.sensitivity * leaf.step) ** 2 < least or leaf.map != statistic.map.digest:
+        if not is_paid(leaf, statistic, plan) or leaf.map != statistic.map.digest:
             raise PlanError(
                 f"{who} states a smaller sensitivity for {leaf.name!r} than its record map; this is an error of the method"
             )

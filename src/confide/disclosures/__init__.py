@@ -363,7 +363,7 @@ def _words(facts: Mapping[str, Any]) -> list[str]:
         *([] if questions else _noise_lines(noise, "")),
     ]
     for k, (name, one) in enumerate(questions.items(), 1):
-        lines += ["", clean(f"Question {k} of {len(questions)}: {name} ({one['status']})")]
+        lines += ["", clean(f"Analysis {k} of {len(questions)}: {name} ({one['status']})")]
         charged = [("Charged", one["guarantee"]["text"]), *(("Warning", text) for text in one["warnings"])]
         lines += _entries([*_about(one["what"], one["method"]), *charged], "  ")
         lines += _noise_lines(names_of(name, noise), "  ")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from confide.engine.planning import as_asked, as_charged, margins_by_cost, plan
 from confide.engine.reading import Check, consistent, infer, verify
-from confide.engine.releasing import rehearsed, release
+from confide.engine.releasing import asking, rehearsed, release
 
 __all__ = [
     "Check",
     "as_asked",
     "as_charged",
+    "asking",
     "consistent",
     "infer",
     "margins_by_cost",

@@ -201,12 +201,12 @@ def plan(
         if isinstance(method, Plan):
             raise PlanError("a plan has its budget already", "give the method itself to plan for an accuracy")
         shared = method.sharpened(schema, margin, cv, privacy, n=n, ledger=ledger)
-        if shared is not None:
-            own, request, notes = shared
-            made = plan(own, schema, request, n=n, ledger=ledger, guess=guess)
-        else:
+        if shared is None:
             targets = Targets.of(margin, cv, privacy, n)
-            made, notes = smallest(_at_levels(method, schema, n, ledger, guess), targets, method)
+            least, notes = smallest(_at_levels(method, schema, n, ledger, guess), targets, method)
+            shared = method, least.requested, notes
+        own, request, notes = shared
+        made = plan(own, schema, request, n=n, ledger=ledger, guess=guess)
         return replace(made, notes=(*made.notes, *notes))
     if isinstance(method, Plan):
         return made_again(method, schema)[1]
@@ -217,9 +217,9 @@ def plan(
     seen = made
     if where is not None or schema.without_typical is not schema or made.n != n:
         seen = made.outlook(method.plan(schema, request, n=size), n)
-    if not seen.forecast and not seen.children:
+    if not seen.children:
         # simulated when it is looked at, so that a release pays nothing for it
-        seen = replace(seen, forecast=Forecast(made, method, Schema.of(schema), size))
+        seen = replace(seen, forecast=Forecast(made, method, Schema.of(schema), size, seen.forecast))
     return replace(seen, notes=(*seen.notes, note)) if note else seen
 
 
@@ -259,9 +259,15 @@ def made_again(asked: Plan, schema: Any) -> tuple[Method, Plan]:
 def _at_levels(
     method: Method, schema: Any, n: int | None, ledger: Ledger | None, guess: Mapping[str, Any] | None
 ) -> Callable[[float], Plan]:
-    """The plans of a method by their level: mu, or epsilon where its guarantee is pure."""
+    """The plans of a method by their level: mu, or epsilon where its guarantee is pure. A method's own forecast stands as it is."""
     kind = PureDP if method.native == "PureDP" else GDP
-    return lambda level: plan(method, schema, kind(level), n=n, ledger=ledger, guess=guess)
+
+    def at(level: float) -> Plan:
+        made = plan(method, schema, kind(level), n=n, ledger=ledger, guess=guess)
+        own = made.forecast.given if isinstance(made.forecast, Forecast) else {}
+        return replace(made, forecast=own) if own else made
+
+    return at
 
 
 def margins_by_cost(

@@ -135,13 +135,14 @@ def group(g: Guarantee, k: int) -> Guarantee:
         case GDP():
             raise NoConversion(
                 f"there is no group conversion of GDP with delta > 0 to k = {times} units, got {g}: no bound on the "
-                "grown delta is proved; convert first and group then: group(g.to_approx(epsilon=1.0), k)"
+                "grown delta is proved",
+                "convert first and group then: group(g.to_approx(epsilon=1.0), k)",
             )
         case RDP() | TradeOff():
             kind = type(g).__name__
             raise NoConversion(
-                f"there is no group conversion {kind} -> k = {times} units, got {g}: none is proved that keeps the kind; "
-                "convert first and group then: group(g.to_approx(epsilon=1.0), k)"
+                f"there is no group conversion {kind} -> k = {times} units, got {g}: none is proved that keeps the kind",
+                "convert first and group then: group(g.to_approx(epsilon=1.0), k)",
             )
         case ApproxDP(epsilon, delta):
             grown = float_up(times * Fraction(epsilon))
@@ -206,9 +207,10 @@ def _comparable(guarantees: tuple[Guarantee, ...], *, mixed: bool) -> None:
             else "to_gdp()"
         )
         raise PrivacyError(
-            f"compose takes guarantees of one kind, got {' and '.join(kinds)}; convert first, for instance each with "
+            f"compose takes guarantees of one kind, got {' and '.join(kinds)}",
+            "convert first, for instance each with "
             f".{verb}, or compose the trade-off functions: compose(..., numeric=True). A release that is known better than by its "
-            "epsilon enters as its own curve, as in TradeOff(laplace(1.0))"
+            "epsilon enters as its own curve, as in TradeOff(laplace(1.0))",
         )
     rows = [g.orders for g in guarantees if isinstance(g, RDP)]
     if any(row != rows[0] for row in rows):

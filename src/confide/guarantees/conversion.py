@@ -610,18 +610,20 @@ def implied_pair(
 
 
 def bare_words(guarantee: Guarantee) -> str:
-    """A guarantee by its kind and numbers alone, each rounded up to three figures; a delta of 0 is not written.
+    """A guarantee by its kind and numbers alone, of up to four figures as they are, else rounded up to three; no delta of 0.
 
     Examples
     --------
     >>> from confide.guarantees import GDP
-    >>> bare_words(GDP(2.0)), bare_words(GDP(1.0, 1e-6))
-    ('Gaussian DP, mu = 2', 'Gaussian DP, mu = 1, delta = 1e-06')
+    >>> bare_words(GDP(1.603)), bare_words(GDP(1.0, 1e-6))
+    ('Gaussian DP, mu = 1.603', 'Gaussian DP, mu = 1, delta = 1e-06')
     """
     for kind, words, fields in _KINDS:
         if type(guarantee) is kind:
             given = [(one, getattr(guarantee, one)) for one in fields]
-            return ", ".join([words, *(f"{one} = {_raised(number):.3g}" for one, number in given if number)])
+            # one that was asked for is not told as more than it is, and than is left
+            told = [(one, x if float(f"{x:.4g}") == x else _raised(x)) for one, x in given if x]
+            return ", ".join([words, *(f"{one} = {x:.4g}" for one, x in told)])
     return str(guarantee)
 
 

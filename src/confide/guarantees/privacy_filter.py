@@ -201,7 +201,8 @@ def _rest(curve: Curve, leak: Fraction | None, taken: float) -> Fraction | None:
         return None
     if leak < Fraction(taken):
         raise NoConversion(
-            f"{curve!r} leaks with probability {taken!r}, got a delta of {float(leak):.3g} to pay for it; charge it at a larger one"
+            f"{curve!r} leaks with probability {taken!r}, got a delta of {float(leak):.3g} to pay for it",
+            "charge it at a larger one",
         )
     return leak - Fraction(taken)
 
@@ -215,13 +216,14 @@ def _checked(curve: Curve, pair: Pair) -> Pair:
     # not a number is no total either
     if not all(total >= 1 - _SHORT for total in totals):
         raise NoConversion(
-            f"the losses of {curve!r} cannot be resolved in doubles: their masses sum to {min(totals)!r}; charge a statement that follows "
-            "from it, statement.to_gdp(delta=...)"
+            f"the losses of {curve!r} cannot be resolved in doubles: their masses sum to {min(totals)!r}",
+            "charge a statement that follows from it, statement.to_gdp(delta=...)",
         )
     if pair.bare <= pair.leak:
         return pair
     raise NoConversion(
-        f"the tail of {curve!r} needs a delta of {float(pair.bare):.3g}, got {float(pair.leak):.3g}; charge it at a larger one"
+        f"the tail of {curve!r} needs a delta of {float(pair.bare):.3g}, got {float(pair.leak):.3g}",
+        "charge it at a larger one",
     )
 
 
@@ -302,8 +304,8 @@ def holds(statement: Guarantee, r2: Fraction, after: Remainder) -> bool:
 def _read(statement: Guarantee, r2: Fraction, leak: Fraction | None) -> tuple[Curve, Fraction, Fraction | None]:
     if isinstance(statement, (ZCDP, RDP)):
         raise NoConversion(
-            f"no proof leads from {statement} to a remainder of a Gaussian state by its own numbers; charge the curve that follows from "
-            "it, statement.to_tradeoff(), or use a ledger in ZCDP"
+            f"no proof leads from {statement} to a remainder of a Gaussian state by its own numbers",
+            "charge the curve that follows from it, statement.to_tradeoff(), or use a ledger in ZCDP",
         )
     try:
         curve = from_guarantee(statement)

@@ -62,7 +62,7 @@ Floats = NDArray[np.float64]
 
 TAIL = 1e-25  # mass outside the window of a sum, each side; also that of the default window of one loss
 _UNIT = 2.0**-53
-_TILTS = 4  # besides none: neighbours then differ from the best tilt by a factor below 4 in the round-off bound
+_TILTS = 4  # besides none: neighbors then differ from the best tilt by a factor below 4 in the round-off bound
 _MOST_POINTS = 1 << 21
 
 

@@ -17,6 +17,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from math import ceil, exp, expm1, log, sqrt
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
+from confide import _docs
 from confide._special import ndtr, ndtri
 from confide.errors import PrivacyError
 from confide.guarantees.curves import Curve, curve_from_dict
@@ -100,7 +101,20 @@ def weakness(guarantee: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Statement:
-    """What all guarantees share: relation, unit, trust, assumptions."""
+    """What all guarantees share: relation, unit, trust, assumptions.
+
+    Parameters
+    ----------
+    relation : {"add-remove", "substitute"}, optional
+        Neighboring relation. If it is left open, the ledger or the schema
+        decides.
+    unit : str, default "record"
+        What is protected: one record, or all rows of one value of an id column.
+    trust : {"central", "local"}, default "central"
+        Whether the steward adds the noise or each record is perturbed first.
+    assumptions : tuple of str, optional
+        What the guarantee rests on beyond the mechanism, in words.
+    """
 
     relation: str | None = None
     unit: str = "record"
@@ -108,6 +122,9 @@ class Statement:
     assumptions: tuple[str, ...] = ()
 
     _example: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = _docs.of_class(cls)
 
     def __post_init__(self) -> None:
         checked = {
@@ -361,16 +378,6 @@ class _Value(Statement):
             Additive part, at least 0 and below 1. A TradeOff needs it, because
             it has a mu for each delta. No other kind takes it.
 
-        Returns
-        -------
-        GDP
-            A weaker or equal statement.
-
-        Raises
-        ------
-        NoConversion
-            No proof leads there.
-
         Examples
         --------
         >>> from confide.guarantees import PureDP
@@ -382,16 +389,6 @@ class _Value(Statement):
 
     def to_pure(self) -> PureDP:
         """Convert to pure differential privacy, if that is proved.
-
-        Returns
-        -------
-        PureDP
-            A weaker or equal statement.
-
-        Raises
-        ------
-        NoConversion
-            No proof leads there.
 
         Examples
         --------
@@ -409,16 +406,6 @@ class _Value(Statement):
         ----------
         orders : iterable of float, optional
             Orders above 1. Left out: a usual set from 1.1 to 1,024.
-
-        Returns
-        -------
-        RDP
-            A weaker or equal statement.
-
-        Raises
-        ------
-        NoConversion
-            No proof leads there.
 
         Examples
         --------
@@ -448,16 +435,6 @@ class _Value(Statement):
 
     def to_zcdp(self) -> ZCDP:
         """Convert to zero-concentrated differential privacy, if that is proved.
-
-        Returns
-        -------
-        ZCDP
-            A weaker or equal statement.
-
-        Raises
-        ------
-        NoConversion
-            No proof leads there.
 
         Examples
         --------
@@ -499,6 +476,11 @@ class _Value(Statement):
         return found
 
 
+_docs.tell(
+    "NoConversion", _Value.to_gdp, _Value.to_pure, _Value.to_rdp, _Value.to_zcdp, returns="A weaker or equal statement."
+)
+
+
 @dataclass(frozen=True, repr=False)
 class PureDP(_Value):
     """Pure differential privacy with parameter epsilon.
@@ -509,15 +491,6 @@ class PureDP(_Value):
     ----------
     epsilon : float
         Privacy parameter, a finite number above 0. Larger is less private.
-    relation : {"add-remove", "substitute"}, optional
-        Neighboring relation. If it is left open, the ledger or the schema
-        decides.
-    unit : str, default "record"
-        What is protected: one record, or all rows of one value of an id column.
-    trust : {"central", "local"}, default "central"
-        Whether the steward adds the noise or each record is perturbed first.
-    assumptions : tuple of str, optional
-        What the guarantee rests on beyond the mechanism, in words.
 
     Notes
     -----
@@ -555,15 +528,6 @@ class ApproxDP(_Value):
         Privacy parameter, a finite number above 0. Larger is less private.
     delta : float
         Additive part, above 0 and below 1. Without one, write `PureDP`.
-    relation : {"add-remove", "substitute"}, optional
-        Neighboring relation. If it is left open, the ledger or the schema
-        decides.
-    unit : str, default "record"
-        What is protected: one record, or all rows of one value of an id column.
-    trust : {"central", "local"}, default "central"
-        Whether the steward adds the noise or each record is perturbed first.
-    assumptions : tuple of str, optional
-        What the guarantee rests on beyond the mechanism, in words.
 
     Notes
     -----
@@ -605,15 +569,6 @@ class ZCDP(_Value):
     ----------
     rho : float
         Privacy parameter, a finite number above 0. Larger is less private.
-    relation : {"add-remove", "substitute"}, optional
-        Neighboring relation. If it is left open, the ledger or the schema
-        decides.
-    unit : str, default "record"
-        What is protected: one record, or all rows of one value of an id column.
-    trust : {"central", "local"}, default "central"
-        Whether the steward adds the noise or each record is perturbed first.
-    assumptions : tuple of str, optional
-        What the guarantee rests on beyond the mechanism, in words.
 
     Notes
     -----
@@ -657,15 +612,6 @@ class GDP(_Value):
     delta : float, default 0
         Additive part, at least 0 and below 1: the trade-off function is at
         least max(0, G_mu - delta).
-    relation : {"add-remove", "substitute"}, optional
-        Neighboring relation. If it is left open, the ledger or the schema
-        decides.
-    unit : str, default "record"
-        What is protected: one record, or all rows of one value of an id column.
-    trust : {"central", "local"}, default "central"
-        Whether the steward adds the noise or each record is perturbed first.
-    assumptions : tuple of str, optional
-        What the guarantee rests on beyond the mechanism, in words.
 
     Notes
     -----
@@ -739,15 +685,6 @@ class RDP(_Value):
         Finite numbers above 1, strictly rising.
     epsilons : tuple of float
         Finite numbers of at least 0, one for each order.
-    relation : {"add-remove", "substitute"}, optional
-        Neighboring relation. If it is left open, the ledger or the schema
-        decides.
-    unit : str, default "record"
-        What is protected: one record, or all rows of one value of an id column.
-    trust : {"central", "local"}, default "central"
-        Whether the steward adds the noise or each record is perturbed first.
-    assumptions : tuple of str, optional
-        What the guarantee rests on beyond the mechanism, in words.
 
     Notes
     -----
@@ -800,15 +737,6 @@ class TradeOff(_Value):
     ----------
     curve : Curve
         Trade-off function, such as ``laplace(0.5)`` or ``gaussian(1.0)``.
-    relation : {"add-remove", "substitute"}, optional
-        Neighboring relation. If it is left open, the ledger or the schema
-        decides.
-    unit : str, default "record"
-        What is protected: one record, or all rows of one value of an id column.
-    trust : {"central", "local"}, default "central"
-        Whether the steward adds the noise or each record is perturbed first.
-    assumptions : tuple of str, optional
-        What the guarantee rests on beyond the mechanism, in words.
 
     Notes
     -----

@@ -62,7 +62,8 @@ class Account:
         except (KeyError, TypeError, ValueError, AttributeError, PrivacyError) as error:
             raise PlanError(
                 f"the budget row of dataset {row['dataset']!r} is damaged ({type(error).__name__}); ledger.verify() "
-                "lists what is wrong; restore the ledger from a backup"
+                "lists what is wrong",
+                "restore the ledger from a backup",
             ) from None
 
     def terms(self) -> dict[str, Any]:

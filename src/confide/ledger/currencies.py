@@ -206,12 +206,12 @@ class Pair(Currency):
         limit = gaussian_limit(left)
         if not left.delta:
             raise PrivacyError(
-                f"dataset {dataset!r} has no delta left (left: {self.text(left)}), and a Gaussian curve needs one; "
-                f"charge what is left as it is, PureDP(...)"
+                f"dataset {dataset!r} has no delta left (left: {self.text(left)}), and a Gaussian curve needs one",
+                "charge what is left as it is, PureDP(...)",
             )
         if limit.amount < 1:
             raise PrivacyError(
-                f"too little is left of dataset {dataset!r} to convert it ({self.text(left)}); charge it as it is"
+                f"too little is left of dataset {dataset!r} to convert it ({self.text(left)})", "charge it as it is"
             )
         return Converted(), limit
 
@@ -243,8 +243,8 @@ class Converted(Gaussian):
 
     def conversion(self, dataset: str, left: Price) -> tuple[Currency, Price]:
         raise PlanError(
-            f"dataset {dataset!r} was converted already, which is done once and for good; charge it: left "
-            f"{self.text(left)}"
+            f"dataset {dataset!r} was converted already, which is done once and for good",
+            f"charge it: left {self.text(left)}",
         )
 
     def covers(self, budget: Guarantee, statement: Guarantee) -> bool:
@@ -314,7 +314,8 @@ def currency_of(budget: Guarantee) -> Currency:
     if found is None:
         raise PrivacyError(
             "a budget must be cf.GDP(...), ApproxDP(epsilon, delta), ZCDP(rho) or cf.PureDP(epsilon), got "
-            f"{type(budget).__name__}; for instance GDP(2.0)"
+            f"{type(budget).__name__}",
+            "for instance GDP(2.0)",
         )
     return found
 

@@ -594,7 +594,9 @@ class Ledger:
             charged, unless the message says that this is not known.
         """
         if not isinstance(method, str) or not method:
-            raise PlanError(f"method must be a method's name and version, got {method!r}; for instance method='ssp 1'")
+            raise PlanError(
+                f"method must be a method's name and version, got {method!r}", "for instance method='ssp 1'"
+            )
         check_text("method", method)
         check_text("title", title)
         _check_digest("plan_sha256", plan_sha256)
@@ -839,8 +841,8 @@ class Ledger:
         """
         if not isinstance(reason, str) or not reason.strip():
             raise PlanError(
-                "an amendment needs a reason, which stays in the ledger; for instance "
-                "ledger.amend(GDP(3.0), reason='board decision 12')"
+                "an amendment needs a reason, which stays in the ledger",
+                "for instance ledger.amend(GDP(3.0), reason='board decision 12')",
             )
         check_text("reason", reason)
         currency = currency_of(budget)
@@ -910,5 +912,5 @@ class Ledger:
 def _check_digest(name: str, value: str) -> None:
     if not isinstance(value, str) or not _DIGEST.fullmatch(value):
         raise PlanError(
-            f"{name} must be a SHA-256, 64 hexadecimal digits in lower case, got {value!r}; for instance plan.sha256"
+            f"{name} must be a SHA-256, 64 hexadecimal digits in lower case, got {value!r}", "for instance plan.sha256"
         )

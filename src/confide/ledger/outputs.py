@@ -116,7 +116,8 @@ class Outputs:
         if said != there:
             raise PlanError(
                 f"the stream has {there:,} stored outputs, and the chain says {said:,}: an id that was published would be "
-                "drawn once more; nothing was drawn; restore the newest backup, or open a new version"
+                "drawn once more; nothing was drawn",
+                "restore the newest backup, or open a new version",
             )
 
     def _known(self, connection: Connection, charge: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:

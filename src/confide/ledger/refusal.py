@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import floor, log10
+from math import ceil, floor, log10
 
 from confide.errors import BudgetExceeded, NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff
@@ -23,41 +23,51 @@ def exceeded(account: Account, statement: Guarantee, counted: Guarantee, price: 
     """
     currency, limit = account.currency, account.limit
     spent = currency.standing(limit, account.spent)
-    requested = f"counted as {currency.text(price)}"
-    if isinstance(counted, TradeOff):
-        requested = "which leaves nothing of that much" if price.amount > account.left.amount else requested
     remaining = currency.text(currency.remaining(limit, account.spent))
     fitting = _point_left(account) if isinstance(currency, Pair) and not currency.exact(counted) else None
     if fitting is None and not isinstance(counted, TradeOff):
         fitting = largest_fitting(account, counted)
     left = float(delta_of(currency.remaining(limit, account.spent).delta))
+    kind, allowed, ways = f"cf.{type(account.budget).__name__}", "", list[str]()
     if fitting is not None and isinstance(statement, TradeOff) and not isinstance(currency, Pair):
-        works = f"what fits: a trade-off function that is {fitting} at its charge_delta"
+        allowed = f"a trade-off function that is {fitting} at its charge_delta"
     elif fitting is not None:
-        less = f"delta = {left:.4g} is left of the {_delta(counted):.4g} asked for; " if left < _delta(counted) else ""
-        works = f"{less}what fits: privacy={_call(fitting)}"
+        allowed = _up_to(fitting)
+        ways = [f"privacy={_call(fitting)}"]
     elif isinstance(counted, TradeOff):
-        works = "ask for a smaller one"
+        ways = ["ask for a smaller one"]
     elif account.holds(Price(1, 0)) and _delta(counted):
         some = f"too little delta left ({left:.4g})" if left else "no delta left"
-        works = (
+        ways = [
             f"this ledger has {some}; a release that may fail needs one: amend the ledger with a delta, "
-            f"ledger.amend({type(account.budget).__name__}(..., delta=...), reason='...')"
-        )
+            f"ledger.amend({kind}(..., delta=...), reason='...')"
+        ]
     else:
-        works = "nothing fits any more"
-    size = "..., delta=..." if _delta(account.budget) else "..."
-    raised = f"; the steward can raise the budget: ledger.amend({type(account.budget).__name__}({size}), reason='...')"
-    if "ledger.amend" in works:
-        raised = ""
-    problem = (
-        f"this release costs {percent(account.share(price))} of the budget of {account.dataset!r}, of which "
-        f"{left_of(account.used)} is left; the charge {statement} ({requested}) does not fit {account.budget}; "
-        f"spent: {spent}; left: {remaining}"
+        allowed = "nothing, the budget is used up"
+    if "ledger.amend" not in "".join(ways):
+        ways += ["or, if the steward raises the budget:"] if ways else []
+        ways += [f"ledger.amend({kind}({_raised(account, price)}), reason='...')"]
+    ways += filter(None, [pure_note(account, statement)])
+    problem = f"this release costs {percent(account.share(price))} of the budget of {account.dataset!r}; {left_of(account.used)} is left"
+    return BudgetExceeded(
+        problem, "\n".join(ways), allowed=allowed, requested=currency.text(price), spent=spent, remaining=remaining
     )
-    note = pure_note(account, statement)
-    remedy = f"{works}{raised}" + (f"; {note}" if note else "")
-    return BudgetExceeded(problem, remedy, requested=currency.text(price), spent=spent, remaining=remaining)
+
+
+def _up_to(statement: Guarantee) -> str:
+    """The largest cost that fits, in words."""
+    name = {GDP: "mu", ZCDP: "rho"}.get(type(statement), "epsilon")
+    return f"{name} up to {_size(statement)!r}" + (f", delta up to {_delta(statement)!r}" if _delta(statement) else "")
+
+
+def _raised(account: Account, price: Price) -> str:
+    """The budget in which a price fits, in two figures, rounded up; left open where it is more than one number."""
+    if _delta(account.budget):
+        return "..., delta=..."
+    share = account.used + account.share(price)
+    total = _size(account.budget) * (share**0.5 if isinstance(account.budget, GDP) else share)
+    step = 10.0 ** (floor(log10(total)) - 1)
+    return f"{float(f'{ceil(total / step) * step:.2g}'):g}"
 
 
 def _point_left(account: Account) -> Guarantee | None:
@@ -165,7 +175,7 @@ def _scaled(statement: Guarantee, size: float, delta: float) -> Guarantee:
 
 def _call(statement: Guarantee) -> str:
     numbers = [_size(statement)] + ([_delta(statement)] if _delta(statement) else [])
-    return f"{type(statement).__name__}({', '.join(repr(number) for number in numbers)})"
+    return f"cf.{type(statement).__name__}({', '.join(repr(number) for number in numbers)})"
 
 
 def _four_digits_down(value: float) -> float:

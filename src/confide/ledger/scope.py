@@ -62,7 +62,8 @@ def check_dataset(dataset: object) -> str:
     """The name of a dataset for a ledger; `PlanError` if it is not one."""
     if not isinstance(dataset, str) or not named(dataset):
         raise PlanError(
-            f"dataset must be a name of 1 to 200 printable characters, got {dataset!a}{_WHY}; for instance dataset='survey'"
+            f"dataset must be a name of 1 to 200 printable characters, got {dataset!a}{_WHY}",
+            "for instance dataset='survey'",
         )
     return dataset
 
@@ -71,7 +72,8 @@ def check_unit(unit: object, rows_per_unit: object) -> None:
     """Refuse, with `PlanError`, an invalid name of a unit or number of rows."""
     if not isinstance(unit, str) or not named(unit):
         raise PlanError(
-            f"unit must be the name of what is protected, 1 to 200 printable characters, got {unit!a}{_WHY}; for instance unit='person'"
+            f"unit must be the name of what is protected, 1 to 200 printable characters, got {unit!a}{_WHY}",
+            "for instance unit='person'",
         )
     check_text("unit", unit)
     whole = is_whole(rows_per_unit)

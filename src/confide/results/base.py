@@ -18,7 +18,7 @@ complete family, a mean with its interval:
 ...         return (
 ...             Column("term", [self.response], "name"),
 ...             Column("estimate", [self.mean], head="mean"),
-...             Column("std_err", [self.se], "std_err", head="std. err."),
+...             Column("std_err", [self.se], "std_err"),
 ...             Column("ci_low", [self.mean - half], "interval"),
 ...             Column("ci_high", [self.mean + half], "interval"),
 ...         )
@@ -100,13 +100,13 @@ class Foreseen:
     """What a forecast keeps of a result of simulated records.
 
     errors: standard errors by name, NaN without an interval; answered: the share of numbers with an interval; shares: their privacy shares,
-    if the result has them; of: the names of all numbers and of one.
+    if the result has them; if the result has them; of: the names of all numbers and of one.
     """
 
     errors: Mapping[str, float]
     answered: float = 0.0
     shares: np.ndarray[Any, Any] = field(default_factory=lambda: np.array([]))
-    of: tuple[str, str] = ("every number", "numbers")
+    of: tuple[str, str] = ("all numbers", "numbers")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -221,7 +221,7 @@ class BaseResult(Shown):
         if "name" not in kinds or not ("std_err" in kinds or len(kinds.get("interval", ())) > 1):
             return Foreseen({})
         names, what = [str(name) for name in kinds["name"][0]], self.rows_are or "number"
-        called = f"every {what}", f"{what}s"
+        called = f"all {what}s", f"{what}s"
         if not self.has_intervals:
             return Foreseen(dict.fromkeys(names, np.nan), of=called)
         low, high = (np.asarray(end, dtype=float) for end in kinds.get("interval", [np.nan, np.nan])[:2])
@@ -255,6 +255,7 @@ class BaseResult(Shown):
             "column_kinds": [[one.name, one.kind] for one in columns],
             "alpha": level,
             **{name: plain(value) for name, value in self.more(level).items()},
+            **({"ranges": {name: plain(vars(own)) for name, own in self.ranges.items()}} if self.ranges else {}),
             "facts": plain(self.facts),
             "legend": plain(self.legend),
             "target": self.target,

@@ -13,6 +13,7 @@ from confide.results.base import BaseResult
 from confide.results.pages import table
 from confide.results.pages.content import PUBLISHED, SIMULATED, level_words, privacy_line
 from confide.results.pages.table import environment
+from confide.schema.formulas.names import level_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,7 +110,7 @@ class Comparison:
         """Names in the order in which they come, and the cells of each result."""
         found = [_said(one, self.alpha) for one in self.results.values()]
         rows = list(dict.fromkeys(row for one in found for row in one))
-        return [table.level_name(name) for name, _ in rows], [[one.get(row, "") for row in rows] for one in found]
+        return [level_name(name) for name, _ in rows], [[one.get(row, "") for row in rows] for one in found]
 
     def _notes(self) -> list[tuple[str, str]]:
         """The level of the intervals, then each result: its estimand, status, its guarantee, its release."""

@@ -443,14 +443,14 @@ class Curve(BaseResult):
         hidden = self.status in WITHOUT_NUMBERS
         whole = "contains the whole curve with that probability."
         return (
-            *(Column(name, self.points[:, j], "number") for j, name in enumerate(self.features)),
+            *(Column(name, self.points[:, j], "number", head=name) for j, name in enumerate(self.features)),
             Column("estimate", self.estimates * nan if hidden else self.estimates),
-            Column("std_err", self.bse.to_numpy(), "std_err", head="std. err."),
+            Column("std_err", self.bse.to_numpy(), "std_err"),
             Column("ci_low", limits[0].to_numpy(), "interval"),
             Column("ci_high", limits[1].to_numpy(), "interval"),
             Column("band_low", band[0].to_numpy(), "interval", words=whole, printed=known),
             Column("band_high", band[1].to_numpy(), "interval", words=whole, printed=known),
-            Column("privacy_share", self.privacy_share.to_numpy(), "share", head="privacy share"),
+            Column("privacy_share", self.privacy_share.to_numpy(), "share"),
         )
 
     def more(self, alpha: float) -> dict[str, Any]:

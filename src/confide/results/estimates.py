@@ -199,14 +199,14 @@ class Estimates(BaseResult):
         df = np.where(np.isnan(self._bse), nan, np.broadcast_to(np.asarray(self.df, dtype=np.float64), len(self.names)))
         return (
             Column("term", self.names, "name"),
-            Column("estimate", self._readable, head="estimate"),
-            Column("std_err", self._bse, "std_err", head="std. err."),
+            Column("estimate", self._readable),
+            Column("std_err", self._bse, "std_err"),
             Column("statistic", self._tvalues, "statistic", head=letter),
             Column("df", df, "number", printed=False),
-            Column("p_value", self.pvalues.to_numpy(), "p", head="p"),
+            Column("p_value", self.pvalues.to_numpy(), "p"),
             Column("ci_low", limits[0].to_numpy(), "interval"),
             Column("ci_high", limits[1].to_numpy(), "interval"),
-            Column("privacy_share", self.privacy_share.to_numpy(), "share", head="privacy share"),
+            Column("privacy_share", self.privacy_share.to_numpy(), "share"),
         )
 
     def head(self) -> tuple[tuple[str, str], ...]:

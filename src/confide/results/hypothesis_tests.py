@@ -77,7 +77,7 @@ class HypothesisTests(BaseResult):
 
     @property
     def title(self) -> str:
-        return self.heading or f"{_KINDS.get(self.statistic, 'Test')} of {self.response}"
+        return (self.heading or f"{_KINDS.get(self.statistic, 'Test')} of {self.response}") + self.coded
 
     @property
     def axis(self) -> str:
@@ -119,8 +119,8 @@ class HypothesisTests(BaseResult):
             Column("term", self.names, "name"),
             *((Column("estimate", self.estimates),) if self.estimates is not None and estimated else ()),
             Column("statistic", self.statistics, "statistic", head=_LETTERS.get(self.statistic, self.statistic)),
-            Column("df", self.df, "number", head="df"),
-            Column("p_value", self.pvalues, "p", head="p"),
+            Column("df", self.df, "number"),
+            Column("p_value", self.pvalues, "p"),
             *((Column("ci_low", low, "interval"), Column("ci_high", high, "interval")) if estimated else ()),
         )
 

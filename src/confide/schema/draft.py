@@ -28,8 +28,8 @@ _HEAD = f"""\
 # A draft made from names and types alone. Replace every "{UNFILLED}" by a public fact: an answer scale, a legal limit,
 # a law of nature. Bounds or levels that are looked up in the data are not private: they would tell something about
 # single records. A column that no formula will name, such as an identifier, may be deleted here.
-# Values outside the bounds will count as the nearest bound; labels that are not levels will count as
-# missing. on_missing says what happens to a missing value: "drop" (the record), a constant, "midpoint", or a level.
+# Numbers need no bounds: a release finds the range that holds nearly all values, for a tenth of its cost. Where bounds are public, write them.
+# Values outside them count as the nearest one; labels that are not levels will count as missing. on_missing says what happens to a missing value: "drop" (the record), a constant, "midpoint", or a level.
 # A column of numbers may also say where about 95 % of its values lie, which makes the forecasts of a plan sharper and touches
 # no record: typical = {{ low = 5000, high = 90000, provenance = {{ kind = "public", text = "yearbook 2023" }} }}; one of
 # labels, about which share of the records has each level: typical = {{ north = 0.7, south = 0.3 }}
@@ -43,6 +43,8 @@ unit = "{UNFILLED}"
 # with weight = "w" (a numeric column below), strata = "region" (a categorical one), psu = "village" (categorical too, with the public lists
 # psus = {{ north = ["n1", "n2"], south = ["s1", "s2"] }}; or an id column, without a table below) and size = 12, the persons in a PSU
 """
+
+_FOUND = "# low = 0, high = 100: bounds from public knowledge cost nothing; without them a release finds the range"
 
 # No header line is longer; a longer first line is not a header.
 _LONGEST = 1 << 20
@@ -73,17 +75,14 @@ def draft(data: Any, *, delimiter: str = ",") -> str:
 
 def _table(name: str, kind: str, note: str) -> str:
     lines = {
-        "numeric": [f'low = "{UNFILLED}"', f'high = "{UNFILLED}"'],
-        "integer": [f'low = "{UNFILLED}"', f'high = "{UNFILLED}"'],
+        "numeric": [_FOUND],
+        "integer": [_FOUND],
         "categorical": [f'levels = ["{UNFILLED}"]  # the first one is the base'],
         "boolean": ["low = 0", "high = 1"],
-        UNFILLED: [
-            f'low = "{UNFILLED}"',
-            f'high = "{UNFILLED}"',
-            f'# levels = ["{UNFILLED}"]  # of a categorical column, in place of low and high; the first one is the base',
-        ],
+        UNFILLED: [_FOUND, f'# levels = ["{UNFILLED}"]  # of a categorical column; the first one is the base'],
     }[kind]
-    shown = "integer" if kind == "boolean" else kind
+    # whole numbers too: a column of kind integer has a grid point for each, and needs low and high
+    shown = {"boolean": "integer", "integer": "numeric"}.get(kind, kind)
     provenance = f'provenance = {{ kind = "public", text = "{"type of the column" if kind == "boolean" else ""}" }}'
     head = [f"[columns.{key(name)}]", f'kind = "{shown}"  # {note}']
     return "\n".join([*head, *lines, 'on_missing = "drop"', provenance, ""])

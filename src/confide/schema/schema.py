@@ -90,6 +90,8 @@ class Schema:
     dataset: str | None
     cluster: Clusters | None
     design: SurveyDesign | None
+    #: Ranges of derived terms that a release found; never in a file.
+    terms: Mapping[str, tuple[float, float]]
 
     def __init__(
         self,
@@ -137,7 +139,7 @@ class Schema:
                 f"write unit=cf.Unit({whose.column!r})",
             )
         facts = {"rows_per_unit": rows, "unit": whose, "dataset": dataset, "cluster": groups, "design": drawn}
-        self.__dict__.update(columns=MappingProxyType(checked), **facts)
+        self.__dict__.update(columns=MappingProxyType(checked), terms=MappingProxyType({}), **facts)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a Schema is never changed; make a new one to set {name}")
@@ -226,8 +228,36 @@ class Schema:
             # written only where there are any, so that schemas without them stay what they were
             **({"cluster": self.cluster.to_dict()} if self.cluster is not None else {}),
             **({"design": self.design.to_dict()} if self.design is not None else {}),
+            **(
+                {"terms": [[name, low.hex(), high.hex()] for name, (low, high) in self.terms.items()]}
+                if self.terms
+                else {}
+            ),
         }
         return json.dumps(facts, allow_nan=False)
+
+    def with_terms(self, terms: Mapping[str, tuple[float, float]]) -> Schema:
+        """The same facts with ranges of derived terms.
+
+        Parameters
+        ----------
+        terms : mapping of str to (float, float)
+            Range of each term, by its name.
+
+        Returns
+        -------
+        Schema
+            A new schema.
+
+        Examples
+        --------
+        >>> from confide.schema import Numeric
+        >>> dict(Schema({"x": Numeric(1, 9)}).with_terms({"log(x)": (0.0, 2.0)}).terms)
+        {'log(x)': (0.0, 2.0)}
+        """
+        made = self.with_columns(self.columns)
+        made.__dict__["terms"] = MappingProxyType(dict(terms))
+        return made
 
     def with_columns(self, columns: Mapping[str, Any]) -> Schema:
         """Give the same facts about other columns.
@@ -350,7 +380,9 @@ class Schema:
             ) from None
         if len(columns) < len(names):
             raise SchemaError("the dictionary of the schema names a column twice", "write it with schema.to_dict()")
-        return cls(columns, **facts)
+        made = cls(columns, **facts)
+        terms = {name: (float.fromhex(low), float.fromhex(high)) for name, low, high in data.get("terms", ())}
+        return made.with_terms(terms) if terms else made
 
     @cached_property
     def _digest(self) -> str:
@@ -371,6 +403,20 @@ class Schema:
         True
         """
         return self._digest
+
+    @cached_property
+    def closed(self) -> Schema:
+        """This schema with bounds for columns that have none, from typical values or
+        from 0 to 1. Test data and forecasts use it.
+
+        Examples
+        --------
+        >>> from confide.schema import Numeric
+        >>> Schema({"x": Numeric(), "y": Numeric(low=5)}).closed
+        Schema({'x': Numeric(0, 1), 'y': Numeric(5, 6)})
+        """
+        columns = {name: own if isinstance(own, Categorical) else own.closed for name, own in self.columns.items()}
+        return self if columns == dict(self.columns) else self.with_columns(columns)
 
     @cached_property
     def without_typical(self) -> Schema:
@@ -526,12 +572,17 @@ class Schema:
 def _short(column: Column) -> str:
     if isinstance(column, Categorical):
         return f"Categorical({list(column.levels)!r})"
-    return f"{type(column).__name__}({column.low:.12g}, {column.high:.12g})"
+    ends = zip(("low", "high"), (column.low, column.high), column.declared, strict=True)
+    shown = [f"{name}={bound:.12g}" for name, bound, declared in ends if declared]
+    if all(column.declared):
+        shown = [f"{column.low:.12g}", f"{column.high:.12g}"]
+    return f"{type(column).__name__}({', '.join(shown)})"
 
 
 def _practice(column: Column, n: int, generator: np.random.Generator) -> Any:
     if isinstance(column, Categorical):
         return np.array(column.levels, dtype=object)[generator.integers(column.steps, size=n)]
+    column = column.closed
     if isinstance(column, Integer):
         return generator.integers(int(column.low), int(column.high), size=n, endpoint=True)
     # low + u (high - low) may round to one unit in the last place above high

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confide._helpers import near_match
 from confide.errors import SchemaError
 from confide.schema.columns import Categorical, Column
+from confide.schema.formulas.names import quoted, unknown_names
 from confide.schema.settings import entries, is_number
 from confide.schema.unit import Clusters
 
@@ -256,10 +256,7 @@ class SurveyDesign:
 
     def _column(self, what: str, name: str, columns: Mapping[str, Column]) -> Column:
         if name not in columns:
-            raise SchemaError(
-                f"{what} of the design names {name!r}, which is not a column of the schema{near_match(name, tuple(columns))}; it has: "
-                f"{', '.join(columns)}"
-            )
+            raise unknown_names(SchemaError, f"{what} of the design", quoted(name), columns)
         return columns[name]
 
     @property

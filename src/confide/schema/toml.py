@@ -122,7 +122,9 @@ def _holes(name: str, table: Mapping[str, Any]) -> list[str]:
         ]
     if not isinstance(kind, str) or kind not in _LINES:
         return []
-    missing = [entry for entry in _LINES[kind] if _unfilled(table.get(entry, UNFILLED))]
+    # a numeric column may be left without bounds: a release then finds its range
+    absent = None if kind == "numeric" else UNFILLED
+    missing = [entry for entry in _LINES[kind] if _unfilled(table.get(entry, absent))]
     holes = [
         f"  [columns.{key(name)}] lacks {entry}: write a line such as   {_LINES[kind][entry]}" for entry in missing
     ]
@@ -159,8 +161,7 @@ def column_from_settings(name: str, table: Any) -> Column:
         settings["provenance"] = where if isinstance(where, Provenance) else Provenance.from_dict(where)
         if kind == "categorical":
             return Categorical(settings.pop("levels"), **settings)
-        low, high = settings.pop("low"), settings.pop("high")
-        return Integer(low, high, **settings) if kind == "integer" else Numeric(low, high, **settings)
+        return Integer(**settings) if kind == "integer" else Numeric(**settings)
     except SchemaError as error:
         raise SchemaError(f"column {name!r}: {_as_lines(str(error), name)}") from None
 
@@ -227,7 +228,8 @@ def _lines(column: Column) -> list[str]:
     elif isinstance(column, Integer):
         facts |= {"low": int(column.low), "high": int(column.high)}
     else:
-        facts |= {"low": column.low, "high": column.high, "steps": column.steps}
+        bounds = zip(("low", "high"), (column.low, column.high), column.declared, strict=True)
+        facts |= {**{name: bound for name, bound, declared in bounds if declared}, "steps": column.steps}
     facts |= {"on_missing": column.on_missing, "provenance": column.provenance.to_dict()}
     if isinstance(column, Categorical):
         if column.shares is not None:

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide.core import Beginning, Source, Statistic
+from confide.core.ranges import fine_row
 from confide.core.statistic import WrappedSource
 from confide.errors import SourceError
 from confide.schema import Schema
@@ -123,9 +124,11 @@ class Packing:
 
     @classmethod
     def of(cls, rows: tuple[str, ...], schema: Schema) -> Packing:
-        # a code is -1 or from 0 to steps - 1; a row of clippings is 0 or 1
-        steps = [schema[row].steps if row in schema.names else 2 for row in rows]
-        return cls(rows, tuple(np.dtype(np.int8 if s <= 128 else np.int16 if s <= 32768 else np.int32) for s in steps))
+        # a code is -1 or from 0 to steps - 1; a row of clippings is 0 or 1; values in order have 53 bits
+        fine = {fine_row(name): 1 << 53 for name in schema.names}
+        steps = [schema[row].steps if row in schema.names else fine.get(row, 2) for row in rows]
+        kinds = ((128, np.int8), (32768, np.int16), (1 << 31, np.int32), (1 << 53, np.int64))
+        return cls(rows, tuple(np.dtype(next(kind for most, kind in kinds if s <= most)) for s in steps))
 
     def _places(self, records: int) -> Iterator[tuple[np.dtype[Any], int, int]]:
         """Type, first byte and the byte behind the last of each row."""

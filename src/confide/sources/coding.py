@@ -1,7 +1,8 @@
 """Cells to codes: the rows of exact integers that a statistic is handed.
 
 A statistic names its rows. A schema column means its codes, `outside(NAME)` for 1 where the value of a numeric column
-lay outside its bounds and 0 elsewhere (a missing value did not). Each column is read once for both.
+lay outside its bounds and 0 elsewhere (a missing value did not), `fine(NAME)` for its value in order
+(`core.ranges`). Each column is read once for all of them.
 
 Text cells: made valid, and read as numbers, each cell separately.
 
@@ -48,6 +49,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from confide.core.ranges import as_fine, fine_row
 from confide.errors import SchemaError, SourceError
 from confide.schema import Categorical, Column, Schema
 
@@ -597,13 +599,14 @@ def columns_behind(rows: Sequence[str], schema: Schema) -> tuple[str, ...]:
 
 
 def _column(row: str, schema: Schema, known: frozenset[str]) -> str:
-    inner = row.removeprefix("outside(").removesuffix(")")
-    outside = row == f"outside({inner})" and inner in known
-    if outside and row in known:
-        raise SchemaError(
-            f"the schema column {row!r} cannot be told from the clipping of {inner!r}", "give it another name"
-        )
-    if outside:
+    for kind, words in (("outside", "the clipping"), ("fine", "the values")):
+        inner = row.removeprefix(f"{kind}(").removesuffix(")")
+        if row != f"{kind}({inner})" or inner not in known:
+            continue
+        if row in known:
+            raise SchemaError(
+                f"the schema column {row!r} cannot be told from {words} of {inner!r}", "give it another name"
+            )
         return inner
     if row not in known:
         raise SchemaError(
@@ -647,24 +650,26 @@ class Coder:
         behind: dict[str, list[int]] = {}
         for at, row in enumerate(rows):
             behind.setdefault(_column(row, schema, known), []).append(at)
-        # for each column: itself, its reader, the rows of its codes and the rows of its clipping
-        self._columns: list[tuple[Column, Reader, list[int], list[int]]] = []
+        # for each column: itself, its reader, and how each of its rows is made from values
+        self._columns: list[tuple[Column, Reader, list[tuple[int, str]]]] = []
         for name, own in behind.items():
             column = schema[name]
             reader: Reader = Labels(column.levels) if isinstance(column, Categorical) else Numbers()
-            self._columns.append(
-                (column, reader, [at for at in own if rows[at] == name], [at for at in own if rows[at] != name])
-            )
+            kinds = {name: "codes", fine_row(name): "fine"}
+            self._columns.append((column, reader, [(at, kinds.get(rows[at], "outside")) for at in own]))
         self._room = Room(len(rows), block_rows)
 
     def __call__(self, block: Block) -> NDArray[np.float64]:
         """The codes of a block. The matrix is overwritten by the next call."""
         codes = self._room.block(block.rows)
-        for (column, reader, coded, clipped), cells in zip(self._columns, block.columns, strict=True):
+        for (column, reader, made), cells in zip(self._columns, block.columns, strict=True):
             values = reader(cells)
-            for at in coded:
-                column.code(values, out=codes[at])
-            for at in clipped:
-                # a label is a level or missing, never outside
-                codes[at] = 0.0 if isinstance(column, Categorical) else column.outside(values)
+            for at, kind in made:
+                if kind == "codes":
+                    column.code(values, out=codes[at])
+                elif kind == "fine":
+                    as_fine(values, out=codes[at])
+                else:
+                    # a label is a level or missing, never outside
+                    codes[at] = 0.0 if isinstance(column, Categorical) else column.outside(values)
         return codes

@@ -27,6 +27,7 @@ from confide import engine
 from confide._helpers import clean
 from confide.ask.menu import PUBLICATION, Question, asked_in, by_family, number, question, questions, reading_of
 from confide.core import Plan
+from confide.core.units.privacy_unit import WHOLE, unit_words
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
 from confide.guarantees.plain_words import guess_percent
@@ -34,6 +35,8 @@ from confide.ledger import Ledger, printing
 from confide.noise import SimulatedNoise
 from confide.results.base import BaseResult
 from confide.results.pages.export import save
+from confide.results.pages.report import listed
+from confide.results.pages.table import interval_head, view
 from confide.schema import Schema
 from confide.schema.formulas.names import quoted
 from confide.sources import read
@@ -135,7 +138,7 @@ def _as_csv(result: Any, place: Path) -> None:
 
 
 _RECORDS = "/records"
-_PRACTICE, _MOST_PRACTICE = (2_000, 1), 1_000_000
+_PRACTICE, _FEW, _MOST_PRACTICE = 2_000, 200, 1_000_000
 
 
 class Studio:
@@ -144,6 +147,7 @@ class Studio:
     def __init__(self, folder: str | Path, port: int, databases: Sequence[str] = ()) -> None:
         self.folder, self.keys, self.port = Folder.at(folder, databases), Keys(), port
         self.desk = ApprovalQueue(self.folder)
+        self._contents: dict[str, tuple[str, str]] = {}
         self.app = Starlette(
             routes=list(self._routes()),
             middleware=[Middleware(Guard, keys=self.keys, port=port, files={_RECORDS: LARGEST})],
@@ -395,15 +399,27 @@ class Studio:
         return self._practised(made, form)
 
     def _practised(self, made: Plan, form: Form) -> Response:
+        return report(self._rehearsed(made, form, made.n or made.planned_n or _PRACTICE))
+
+    def _rehearsed(self, made: Plan, form: Form, size: int) -> Any:
+        """What a plan gives on test data of so many records."""
         schema = Schema.from_dict(made.schema)
-        n, seed = _PRACTICE
-        size = made.n or made.planned_n or n
         if size > _MOST_PRACTICE:
             raise PlanError(
                 f"a rehearsal has at most {_MOST_PRACTICE:,} records, and this plan is for {size:,}; its release has no limit of this kind"
             )
-        done = engine.release(made, read(schema.sample(size, seed), schema), ledger=None, noise=SimulatedNoise(seed))
-        return report(_read(form, engine.infer(done)))
+        done = engine.release(made, read(schema.sample(size, 1), schema), ledger=None, noise=SimulatedNoise(1))
+        return _read(form, engine.infer(done))
+
+    def _content(self, made: Plan, form: Form) -> tuple[str, str]:
+        """The title of what will be published, and what it holds, from a rehearsal of few records; the plan's words without one."""
+        key = f"{made.sha256} {sorted(form.items())}"
+        if key not in self._contents:
+            self._contents[key] = made.target or made.method.name, ""
+            with suppress(ConfideError):
+                found = self._rehearsed(made, form, made.n or _FEW)
+                self._contents[key] = clean(found.title), content_of(found)
+        return self._contents[key]
 
     def write_request(self, web: Web, form: Form) -> Response:
         """Write a request: a file that the steward decides on."""
@@ -429,6 +445,7 @@ class Studio:
             asked=asked,
             plan=plan,
             state=state,
+            content=(asked.name, "") if plan is None else self._content(plan, asked.form),
             decision=self.folder.decision(asked.name),
             held=self.desk.held(asked.name),
             endings=list(STEPS),
@@ -447,7 +464,9 @@ class Studio:
         named = approvals.accounts_of(ledgers, about)
         chosen = {"data": self.folder.records_of_schema(about), "ledger": named[0] if len(named) == 1 else None}
         costs = approvals.costs(self.folder, named, plan, about)
-        return {"data": self.folder.data(), "ledgers": ledgers, "chosen": chosen, "costs": costs}
+        data = sorted(self.folder.data(), key=lambda name: name != chosen["data"])
+        protects = unit_words(plan.schema, plan.rule, whole=WHOLE in plan.constants)
+        return {"data": data, "ledgers": ledgers, "chosen": chosen, "costs": costs, "protects": protects}
 
     def _seen(self, asked: Request) -> Plan:
         """The plan made anew, with what it is expected to give where the form says for how many records: the same plan, by its digest."""
@@ -511,7 +530,8 @@ class Studio:
         """The last page before a charge: plan ID, cost, meaning, what is left."""
         made = self.desk.prepared(web.path_params["nonce"])
         asked = self.folder.request(made.request)
-        return self._page("approve", made=made, asked=asked, state=self.desk.state(asked))
+        title, _ = self._content(asked.plan, asked.form)
+        return self._page("approve", made=made, asked=asked, title=title, state=self.desk.state(asked))
 
     def begin(self, web: Web, form: Form) -> Response:
         """Begin the release, once; every further click shows the same one."""
@@ -564,6 +584,24 @@ def serve(
         tell(studio.link)
         sys.stdout.flush()
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def content_of(result: Any) -> str:
+    """What a result holds, such as "A table of 8 cells and 7 totals with n, mean and 95% CI"."""
+    if not isinstance(result, BaseResult):
+        tables = [getattr(one, "title", name) for name, one in result.results.items()]
+        return f"One file with {len(tables)} {'table' if len(tables) == 1 else 'tables'}: {'; '.join(tables)}"
+    seen = view(result, result._alpha(None))
+    rows = len(seen.rows)
+    totals = sum("Total" in row[: seen.labels] for row in seen.rows)
+    heads = [
+        head if one.kind != "interval" else interval_head(result, one, result._alpha(None))
+        for one, head in zip(seen.columns, seen.heads, strict=True)
+        if one.kind in ("estimate", "interval", "p") or head == "n"
+    ]
+    heads = list(dict.fromkeys(heads))
+    what = f"{rows - totals} cells and {totals} {'total' if totals == 1 else 'totals'}" if totals else f"{rows} rows"
+    return f"A table of {what}{f' with {listed(heads)}' if heads else ''}"
 
 
 def _read(form: Form, result: Any) -> Any:

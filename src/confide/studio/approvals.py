@@ -21,6 +21,7 @@ from datetime import datetime
 from typing import IO, Any
 
 from confide import engine
+from confide.ask.menu import reading_of
 from confide.core import Plan, Release
 from confide.engine.planning import pins
 from confide.errors import ConfideError, LedgerBusy, PlanError, ReleaseError
@@ -37,7 +38,7 @@ from confide.studio.forms import Form
 class Prepared:
     """A release that may begin: what, of which records, which budget it charges, and what that costs.
 
-    words: the analysis in one line; size and changed: of the file, empty of a database elsewhere; others: records of the folder that
+    size and changed: of the file, empty of a database elsewhere; others: records of the folder that
     also have the schema's columns; allow_partial: whether the other analyses of a publication are kept if one fails after the charge
     (`engine.release`).
     """
@@ -45,7 +46,6 @@ class Prepared:
     nonce: str
     request: str
     sha256: str
-    words: str
     data: str
     size: str
     changed: str
@@ -130,7 +130,6 @@ class ApprovalQueue:
                 nonce=secrets.token_urlsafe(16),
                 request=asked.name,
                 sha256=asked.plan.sha256,
-                words=plan.target or f"{plan.method.name} {plan.method.version}",
                 data=data,
                 size="" if mark is None else f"{mark.size:,} bytes",
                 changed="" if mark is None else _moment(mark.changed),
@@ -245,7 +244,8 @@ class ApprovalQueue:
             book = Ledger.open(self._folder.path(own.ledger), dataset=own.dataset)
             try:
                 records = read(self._folder.records(own.data), schema)
-                done = engine.release(asked.plan, records, ledger=book, allow_partial=own.allow_partial)
+                with engine.asking(lambda result: reading_of(asked.form)(result)):
+                    done = engine.release(asked.plan, records, ledger=book, allow_partial=own.allow_partial)
                 self._held[asked.name] = done
                 self._folder.keep(asked.name, done)
                 del self._held[asked.name]

@@ -114,7 +114,9 @@ class Folder:
         if variable == name:
             return Database.at(self.path(name))
         if variable not in self.variables:
-            raise PlanError(f"the studio was not told of {clean(name)!r}; begin it with --database {clean(variable)}")
+            raise PlanError(
+                f"the studio was not told of {clean(name)!r}", f"begin it with --database {clean(variable)}"
+            )
         return Database.at(name)
 
     def records(self, name: str) -> Any:

@@ -58,7 +58,7 @@ async def received(web: Web, folder: Folder, own: Callable[[str], bool]) -> str:
                 except PlanError as error:
                     refused = error
                 except multipart.exceptions.FormParserError:
-                    refused = PlanError("this form cannot be read; go back, and send the file again")
+                    refused = PlanError("this form cannot be read", "go back, and send the file again")
                 except OSError as error:
                     refused = PlanError(f"the file could not be written ({error.strerror}); it was not kept")
         if refused is not None:
@@ -81,7 +81,7 @@ async def _pieces(web: Web) -> AsyncIterator[bytes]:
 def _parser(boundary: bytes, form: _Form) -> Any:
     steps = ("part_begin", "header_field", "header_value", "header_end", "headers_finished", "part_data", "end")
     if not boundary or len(boundary) > 70:
-        raise PlanError("this form cannot be read; go back, and send the file again")
+        raise PlanError("this form cannot be read", "go back, and send the file again")
     return multipart.multipart.MultipartParser(boundary, {f"on_{step}": getattr(form, step) for step in steps})
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from confide import _special as special, engine
 from confide._arrays import Array
-from confide.core import Method, Result, method_parameters
+from confide.core import Method, Release, Result, method_parameters
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.schema import Categorical, CodedFrame, Schema
@@ -157,7 +157,11 @@ def _priced(privacy: Guarantee, factor: float) -> Guarantee:
 def _runs(case: Case, people: pd.DataFrame, seeds: Sequence[int], *, same: bool = False) -> Iterator[Result]:
     """Results of samples from a population, one for each seed; same: of one sample, with other noise."""
     for seed in seeds:
-        yield case.method.infer(case.release(_sampled(case, people, 0 if same else seed), seed))
+        yield case.method.infer(_released(case, people, seed, same=same))
+
+
+def _released(case: Case, people: pd.DataFrame, seed: int, *, same: bool = False) -> Release:
+    return case.release(_sampled(case, people, 0 if same else seed), seed)
 
 
 def _extensive(case: Case) -> bool:
@@ -172,12 +176,20 @@ def _sampled(case: Case, people: pd.DataFrame, seed: int) -> pd.DataFrame:
     return people.iloc[generator.integers(0, len(people), size)]
 
 
-def _own_truth(case: Case, people: pd.DataFrame, seed: int, truth: pd.Series[float]) -> pd.Series[float]:
-    """What the intervals of one run are about: the population, or, where a method says that it covers the dataset, its sample."""
-    if method_parameters(case.method).get("inference") != "dataset":
+def _own_truth(
+    case: Case, people: pd.DataFrame, seed: int, truth: pd.Series[float], release: Release
+) -> pd.Series[float]:
+    """What the intervals of one run are about: the population, or, where a method says that it covers the dataset, its sample.
+
+    Of columns as clipped to the ranges that the release found.
+    """
+    sampled = method_parameters(case.method).get("inference") == "dataset"
+    if not sampled and not any(own.clips for own in release.ranges.values()):
         return truth
-    found = case.method.reference(CodedFrame.of(_sampled(case, people, seed), case.schema))
-    return pd.Series({name: float(found[name]) for name in truth.index})
+    whole = CodedFrame.of(_sampled(case, people, seed) if sampled else people, release.plan.declared)
+    found = case.method.reference(whole.where(case.method.where))
+    part = _SIZE / _POPULATION if _extensive(case) and not sampled else 1.0
+    return pd.Series({name: float(found[name]) * part for name in truth.index})
 
 
 def _silent(case: Case, people: pd.DataFrame, seeds: Sequence[int]) -> Iterator[Result]:
@@ -217,10 +229,12 @@ class _Run:
 def _judged(case: Case, people: pd.DataFrame, seeds: Sequence[int], truth: pd.Series[float]) -> Iterator[_Run]:
     found: Any
     population = truth
-    for seed, found in zip(seeds, _runs(case, people, seeds), strict=True):
+    for seed in seeds:
+        release = _released(case, people, seed)
+        found = case.method.infer(release)
         if found.status != "valid":
             continue
-        truth = _own_truth(case, people, seed, population)
+        truth = _own_truth(case, people, seed, population, release)
         interval = found.conf_int(alpha=0.05).to_numpy()
         error = np.asarray(found.params.to_numpy() - truth.to_numpy(), dtype=np.float64)
         with np.errstate(all="ignore"):

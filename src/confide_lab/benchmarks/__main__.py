@@ -76,6 +76,7 @@ COMMANDS = {
     "truth": "truth.bench",
     "tables_real": "tables_real",
     "tables_hostile": "tables_hostile",
+    "ranges": "ranges",
 }
 
 

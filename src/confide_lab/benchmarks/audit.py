@@ -2,7 +2,7 @@
 
     confide lab bench audit
 
-prints the tables of docs/audit.md. Draws on each neighbour: CONFIDE_AUDIT_RUNS (default 10^6).
+prints the tables of docs/audit.md. Draws on each neighbor: CONFIDE_AUDIT_RUNS (default 10^6).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def laws() -> list[Row]:
             continue
         found = bound(
             lambda x, k, draw=draw, scale=scale: x + draw(scale, k), 0, shift, runs=RUNS, claim=claim,
-            vectorised=True, name=f"{law}, scale {scale}",
+            vectorized=True, name=f"{law}, scale {scale}",
         )  # fmt: skip
         rows.append(_law_row(found, number))
         lines.append(_cells(found))
@@ -118,7 +118,7 @@ def laws() -> list[Row]:
         found = epsilon_lower_bound(
             # one score rises and all others fall: the more candidates, the nearer the exact epsilon is to the claim (here .97)
             _choices(source), (8, *[0] * 29), (0, *[8] * 29),
-            runs=min(RUNS, 500_000), claim=PureDP(1.0), vectorised=True, name="exponential mechanism, 30 candidates",
+            runs=min(RUNS, 500_000), claim=PureDP(1.0), vectorized=True, name="exponential mechanism, 30 candidates",
         )  # fmt: skip
         rows.append(_law_row(found, 1.0))
         lines.append(_cells(found))

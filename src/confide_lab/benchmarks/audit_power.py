@@ -41,7 +41,7 @@ def _vector(size: int, scale: float, generator: np.random.Generator) -> Mechanis
 
 
 def attack(case: str, generator: np.random.Generator, runs: int, confidence: float) -> Finding:
-    settings: dict[str, Any] = {"vectorised": True, "runs": runs, "confidence": confidence}
+    settings: dict[str, Any] = {"vectorized": True, "runs": runs, "confidence": confidence}
     match case:
         case "laplace":
             return epsilon_lower_bound(lambda x, k: x + generator.laplace(size=k), 0.0, 1.0, claim=1.0, **settings)

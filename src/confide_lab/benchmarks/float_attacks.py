@@ -4,9 +4,9 @@
 
 Releases that are computed in doubles inside an opaque event, and those that were, get two attacks more: the least step of each integer of
 noise must not show in what is published (`confide.audit.replay.opaque`), and the last digit of what is published must not tell
-neighbours apart.
+neighbors apart.
 
-Each attack fixes an event in advance, runs both neighbours, and bounds from below the epsilon that the two rates imply
+Each attack fixes an event in advance, runs both neighbors, and bounds from below the epsilon that the two rates imply
 (Clopper-Pearson at 99.9 %, at the claim's own delta). It succeeds when that is above the claim. An attack that never
 succeeds anywhere would prove nothing: the control must fall where it is marked so.
 """
@@ -48,7 +48,7 @@ _OPAQUE_RUNS = 200
 METHOD = cf.regression.SSP("y ~ 1", cov="classical", clipping_check=False)
 CLAIM = cf.GDP(1.0)
 
-# Both neighbours of each attack, as the records of column y. The last one differs in order alone.
+# Both neighbors of each attack, as the records of column y. The last one differs in order alone.
 QUIET = [0.25, 0.5, 0.75]
 NAN_PAYLOAD = np.array([0x7FF8DEADBEEF0001], dtype=np.uint64).view(np.float64)[0]
 PAIRS: dict[str, tuple[list[float], list[float]]] = {
@@ -94,7 +94,7 @@ FALLS = ("lattice: outputs between the steps of the noise", "a missing value sho
 
 
 def epsilon_from(hits: float, other: float, runs: float, delta: float) -> float:
-    """A lower bound of epsilon at 99.9 % from how often an event was seen under each neighbour; the better direction."""
+    """A lower bound of epsilon at 99.9 % from how often an event was seen under each neighbor; the better direction."""
     best = 0.0
     for a, b in ((hits, other), (other, hits), (runs - hits, runs - other), (runs - other, runs - hits)):
         low = float(stats.beta.ppf(0.0005, a, runs - a + 1)) if a else 0.0

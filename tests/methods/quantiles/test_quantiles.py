@@ -131,7 +131,7 @@ def test_whole_values_stay_whole_and_atoms_have_an_interval_of_one_value() -> No
     result = _result(Quantiles("visits", quantiles=(0.25, 0.5, 0.9)), frame)
     table = result.to_frame()
     assert (table[["estimate", "ci_low", "ci_high"]] % 1 == 0).all().all()
-    assert table.loc["0.5"].tolist()[:3] == [1.0, 1.0, 1.0]
+    assert table.loc["0.5", ["estimate", "ci_low", "ci_high"]].tolist() == [1.0, 1.0, 1.0]
     np.testing.assert_allclose(result.cdf()["x"], range(13))
 
 
@@ -241,7 +241,12 @@ def test_everything_that_can_be_read_off_a_result(tmp_path: Path) -> None:
     assert [panel.get_xlabel() for panel in result.plot(kind="histogram").child_axes] == ["", "income"]
     body = json.loads(result.to_json())
     assert body["groups"][1]["name"] == "sex=F" and len(body["edges"]) == 49
-    assert "sex=M, 0.75" in result.report(tmp_path / "d.html").read_text(encoding="utf-8")
+    assert "Income by sex: quartiles" in result.report(tmp_path / "d.html").read_text(encoding="utf-8")
+    assert replace(result, q=(0.5,)).title == "Median income by sex"
+    rows = [line.split()[:3] for line in result.summary().splitlines()[3:14]]
+    assert rows[0] == ["sex", "quantile", "n"] and [row[0] for row in rows[2:]] == ["F"] * 3 + ["M"] * 3 + ["Total"] * 3
+    frame = result.to_frame()
+    assert list(frame.columns[:3]) == ["sex", "quantile", "n"] and frame["sex"].iloc[0] == "Total"
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def _fit(seed: int, multiplier: float | None, rounds: int) -> object:
 def test_the_audit_flags_the_authors_code_and_passes_its_repair() -> None:
     """Noise of sd mu, the same for each of 2 + T releases: 42.7-GDP where .237 was meant."""
     rounds = 2
-    shared = {"data": _ONE, "neighbour": _OTHER, "claim": cf.ApproxDP(1.0, 1e-6), "runs": 400}
+    shared = {"data": _ONE, "neighbor": _OTHER, "claim": cf.ApproxDP(1.0, 1e-6), "runs": 400}
     flagged = cf.audit.audit(_fit(1, None, rounds), **shared)
     assert not flagged.ok
     assert next(iter(flagged)).lower_bound > 2

@@ -1,6 +1,9 @@
-"""Features whose bounds reach far beyond their values: answered for where the tail that can be counted is short, and not otherwise."""
+"""Features whose declared bounds reach far beyond their values are not answered for; where ranges are found, they are."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,29 +11,16 @@ import pytest
 from tests.simulated import simulated
 
 import confide as cf
-from confide.methods.regression.evidence.sample_size_advice import far, short_tail
-from confide.regression import LeastSquares
+from confide.methods.regression.evidence.sample_size_advice import REACH
+from confide.regression import LeastSquares, Logistic
+
+_WORDS = "could move its coefficient unseen; leave bounds='declared' out, and the range is found"
 
 
-def histogram(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    return np.histogram(values, 64, (low, high))[0].astype(float)
-
-
-def test_a_short_tail_is_told_from_a_long_one_without_noise() -> None:
-    generator = np.random.default_rng(1)
-    even, long = generator.normal(size=20_000), np.exp(generator.normal(size=20_000))
-    for values, expected in ((even, True), (long, False)):
-        bounds = (float(values.mean() - 50 * values.std()), float(values.mean() + 50 * values.std()))
-        counts = histogram(values, *bounds)
-        found = short_tail(counts, 1e-9, len(values), bounds, float(values.mean()), float(values.std()))
-        assert found is expected
-
-
-def test_noise_counts_against_a_tail() -> None:
-    even = np.random.default_rng(1).normal(size=2_000)
-    counts = histogram(even, -50.0, 50.0)
-    assert short_tail(counts, 0.5, 2_000, (-50.0, 50.0), 0.0, 1.0)
-    assert not short_tail(counts, 20.0, 2_000, (-50.0, 50.0), 0.0, 1.0)
+def curved(n: int, seed: int, size: float = 1.0) -> pd.DataFrame:
+    generator = np.random.default_rng((7, n, seed))
+    x = np.exp(size * generator.normal(size=n))
+    return pd.DataFrame({"x": x, "y": 3 * np.log1p(x) + generator.normal(size=n)})
 
 
 @pytest.mark.parametrize("n", [2_000, 5_000])
@@ -41,17 +31,14 @@ def test_a_curved_mean_of_a_long_tailed_feature_gets_no_interval_but_a_right_one
     known = np.cov(points, 3 * np.log1p(points))
     slope, answered = known[0, 1] / known[0, 0], 0
     for seed in range(6):
-        generator = np.random.default_rng((7, n, seed))
-        x = np.exp(generator.normal(size=n))
-        frame = pd.DataFrame({"x": x, "y": 3 * np.log1p(x) + generator.normal(size=n)})
-        data = cf.read(frame, schema)
-        result = simulated(LeastSquares("y ~ x"), data, cf.GDP(1.0), seed)
+        data = cf.read(curved(n, seed), schema)
+        result = simulated(LeastSquares("y ~ x", bounds="declared"), data, cf.GDP(1.0), seed)
         if result.status == "valid":
             answered += 1
             low, high = result.conf_int().loc["x"]
             assert low <= slope <= high
         else:
-            assert result.status == "imprecise" and "bounds of x" in result.reason
+            assert result.status == "imprecise" and "bounds of x" in result.reason and _WORDS in result.reason
     assert answered <= 3
 
 
@@ -59,43 +46,53 @@ def test_a_feature_of_an_endless_tail_is_not_answered_for_however_far_out_its_li
     """x lognormal(0, 1.5) with bounds at 103 sds or more: limits are so far out that a residual of four sds at the bounds passes them."""
     schema = cf.Schema({"x": cf.Numeric(0, 500), "y": cf.Numeric(-10, 30)})
     for seed in range(3):
-        generator = np.random.default_rng((9, seed))
-        x = np.exp(1.5 * generator.normal(size=10_000))
-        frame = pd.DataFrame({"x": x, "y": 3 * np.log1p(x) + generator.normal(size=10_000)})
-        data = cf.read(frame, schema)
-        result = cf.infer(
-            cf.release(LeastSquares("y ~ x"), data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(seed))
-        )
+        data = cf.read(curved(10_000, seed, 1.5), schema)
+        result = simulated(LeastSquares("y ~ x", bounds="declared"), data, cf.GDP(1.0), seed)
         assert result.status == "imprecise" and "bounds of x" in result.reason
 
 
-def test_bounds_are_not_far_where_a_large_residual_there_is_not_limited() -> None:
-    assert far(50.0, 30.0, False) and not far(50.0, 60.0, False)
-    assert far(120.0, 30.0, True) and far(120.0, 130.0, True)
+@pytest.mark.parametrize(
+    ("method", "outcome"),
+    [
+        (LeastSquares, lambda x, g: x + g.normal(size=len(x))),
+        (Logistic, lambda x, g: (x + g.logistic(size=len(x)) > 0) * 1),
+    ],
+)
+def test_of_far_bounds_a_range_that_is_found_answers(method: Any, outcome: Callable[..., Any]) -> None:
+    generator = np.random.default_rng(8)
+    x = generator.normal(size=10_000)
+    frame = pd.DataFrame({"x": x, "z": generator.normal(size=10_000), "y": outcome(x, generator)})
+    response = cf.Numeric(-10, 10) if method is LeastSquares else cf.Integer(0, 1)
+    schema = cf.Schema({"x": cf.Numeric(-50, 50), "z": cf.Numeric(-4, 4), "y": response})
+    data = cf.read(frame, schema)
+    for seed in range(3):
+        asked = [method("y ~ x + z", bounds=bounds) for bounds in ("auto", "declared")]
+        found, declared = (simulated(one, data, cf.GDP(1.0), seed) for one in asked)
+        assert found.status == "valid" and found.conf_int().loc["x", :].between(0.8, 1.2).all()
+        shown = declared.conf_int()
+        assert declared.status == "partial" and _WORDS in declared.reason
+        assert np.isnan(shown.loc["x"]).all() and np.isfinite(shown.loc["z"]).all()
+        release = cf.release(asked[1], data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(seed))
+        assert release.ranges == {}
 
 
-def test_a_feature_with_a_short_tail_in_wide_bounds_is_answered_for_and_the_assumption_is_named() -> None:
-    schema = cf.Schema({"x": cf.Numeric(-50, 50), "y": cf.Numeric(-10, 10)})
-    answered = 0
-    for seed in range(6):
-        generator = np.random.default_rng((8, seed))
-        x = generator.normal(size=10_000)
-        frame = pd.DataFrame({"x": x, "y": x + generator.normal(size=10_000)})
-        data = cf.read(frame, schema)
-        result = simulated(LeastSquares("y ~ x"), data, cf.GDP(1.0), seed)
-        answered += result.status == "valid" and "is extreme within the bounds of x" in result.intervals_for
-    assert answered >= 5
+def test_without_limits_far_bounds_only_add_noise() -> None:
+    generator = np.random.default_rng(8)
+    x = generator.normal(size=20_000)
+    frame = pd.DataFrame({"x": x, "y": x + generator.normal(size=20_000)})
+    data = cf.read(frame, cf.Schema({"x": cf.Numeric(-30, 30), "y": cf.Numeric(-10, 10)}))
+    result = simulated(LeastSquares("y ~ x", limit="none", bounds="declared"), data, cf.GDP(3.0), 1)
+    assert result.status == "valid" and result.conf_int().loc["x"].between(0.8, 1.2).all()
 
 
-def test_a_plan_warns_of_bounds_far_beyond_what_is_typical() -> None:
-    response = cf.Numeric(0, 50, typical=cf.Typical(10, 40, own=0.5))
-    schema = cf.Schema({"x": cf.Numeric(0, 1e6, typical=(5e3, 9e4)), "y": response})
-    plan = cf.plan(cf.regression.LeastSquares("y ~ x"), schema, cf.GDP(1.0), n=4_000)
-    (note,) = [note for note in plan.notes if "typical standard deviations" in note]
-    assert "the bounds of x reach 44" in note and "declare it within [0, 2.6e+05]" in note
-    assert "unless DP counts show a short tail" in note and note not in plan.to_json()
-    wider = cf.Schema({"x": cf.Numeric(0, 1e7, typical=(5e3, 9e4)), "y": response})
-    plan = cf.plan(cf.regression.LeastSquares("y ~ x"), wider, cf.GDP(1.0), n=4_000)
-    assert any("it will go unanswered" in note for note in plan.notes) and plan.forecast["valid"]["4,000"] == 0
-    quiet = cf.regression.LeastSquares("y ~ x", limit="none")
-    assert not any("typical" in note for note in cf.plan(quiet, schema, cf.GDP(1.0)).notes)
+def test_a_square_reaches_farther_than_its_column_and_is_answered_where_the_range_is_found() -> None:
+    generator = np.random.default_rng(3)
+    x = generator.standard_t(3, size=10_000)
+    frame = pd.DataFrame({"x": x, "y": x + generator.normal(size=10_000)})
+    data = cf.read(frame, cf.Schema({"x": cf.Numeric(-1e4, 1e4), "y": cf.Numeric(-1e4, 1e4)}))
+    method = LeastSquares("y ~ x + I(x**2)", bounds="auto")
+    release = cf.release(method, data, cf.GDP(1.0), ledger=None, noise=cf.noise.SimulatedNoise(1))
+    assert cf.infer(release).status == "valid"
+    low, high = release.ranges["x"].low, release.ranges["x"].high
+    squares = np.clip(x, low, high) ** 2
+    assert (max(high, -low) ** 2 - squares.mean()) / squares.std() > REACH / 2

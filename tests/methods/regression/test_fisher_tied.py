@@ -10,41 +10,23 @@ import pandas as pd
 from scipy.special import expit
 
 import confide as cf
-from confide.methods.regression.glm.fisher_families import LOGIT, Counts
 from confide.methods.regression.glm.reading import FisherReading
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic
 
 
-def tied(moved: list[float], far: tuple[int, ...] = (), family: Any = LOGIT) -> dict[int, int]:
-    """Of three coefficients beside the intercept, the first of which is withheld; the second hangs on it, the third does not."""
+def tied(far: list[int]) -> dict[int, int]:
+    """Of three coefficients beside the intercept: the second hangs on the first, the third does not."""
     correlation = np.array([[1, 0.5, 0.3, 0.1], [0.5, 1, 0.9, 0.1], [0.3, 0.9, 1, 0], [0.1, 0.1, 0, 1]])
-    stub: Any = SimpleNamespace(
-        _wide=[1],
-        far=far,
-        family=family,
-        _weighted=np.array(moved),
-        _half=np.ones(4),
-        sandwich=SimpleNamespace(correlation=lambda: correlation),
-    )
+    sandwich = SimpleNamespace(correlation=lambda: correlation)
+    stub: Any = SimpleNamespace(_wide=[1 + j for j in far], sandwich=sandwich)
     found: dict[int, int] = FisherReading._tied.func(stub)  # type: ignore[attr-defined]
     return found
 
 
-def test_what_was_counted_withholds_what_it_moves_by_more_than_half_of_a_half_width() -> None:
-    assert tied([0.2, 0.6, 0.45, 0.1]) == {}
-    assert tied([0.2, 0.6, 0.55, 0.1]) == {2: 1}
-    assert tied([0.2, 0.6, 0.55, 0.51]) == {2: 1, 3: 1}
-
-
-def test_what_cannot_be_counted_withholds_what_hangs_on_it() -> None:
-    assert tied([0.2, 0.0, 0.0, 0.0], far=(0,)) == {2: 1}
-    assert tied([0.2, 0.0, 0.0, 0.6], far=(0,)) == {2: 1, 3: 1}
-    # far is another feature, which is not withheld here
-    assert tied([0.2, 0.6, 0.0, 0.0], far=(2,)) == {}
-    # far records of counts, seen to be off the line, move its intercept by what they are
-    assert tied([0.6, 0.0, 0.0, 0.0], far=(0,)) == {2: 1}
-    assert tied([0.6, 0.0, 0.0, 0.0], far=(0,), family=Counts(9.0, 9.0)) == {0: 1, 2: 1}
+def test_what_reaches_too_far_withholds_what_hangs_on_it() -> None:
+    assert tied([]) == {} and tied([0]) == {2: 1} and tied([2]) == {}
+    assert tied([0, 1]) == {} and tied([1]) == {1: 2}
 
 
 def test_a_release_answers_beside_a_withheld_coefficient_and_its_interval_has_the_bound() -> None:

@@ -164,7 +164,7 @@ def test_a_real_release_tells_its_worst_record_apart_as_well_as_claimed(rows: in
         return np.array([_along(seal(method, table, plan, noise), direction) for _ in range(runs)])  # type: ignore[arg-type]
 
     found = cf.audit.epsilon_lower_bound(
-        attacked, empty, source, runs=600, claim=claim, vectorised=True, confidence=1 - 1e-6
+        attacked, empty, source, runs=600, claim=claim, vectorized=True, confidence=1 - 1e-6
     )
     assert (found.verdict == "violated") is caught
 

@@ -295,7 +295,7 @@ def test_a_real_release_tells_a_record_apart_as_well_as_claimed(factor: float, c
         return np.array([made.draw(table, noise)[0] for _ in range(runs)])
 
     found = cf.audit.epsilon_lower_bound(
-        attacked, one[:, :0], one, runs=1_000, claim=claim, vectorised=True, confidence=1 - 1e-6
+        attacked, one[:, :0], one, runs=1_000, claim=claim, vectorized=True, confidence=1 - 1e-6
     )
     assert (found.verdict == "violated") is caught
 

@@ -212,7 +212,7 @@ def test_the_sign_that_is_printed_is_caught_at_its_own_claim() -> None:
     g = np.random.default_rng(5)
     attacked = one_dimension(_Variant("printed", -1.0), claim)
     found = cf.audit.epsilon_lower_bound(
-        lambda x, k: attacked(g, x, k), *PAIR, runs=12_000, claim=claim, vectorised=True, confidence=1 - 1e-6
+        lambda x, k: attacked(g, x, k), *PAIR, runs=12_000, claim=claim, vectorized=True, confidence=1 - 1e-6
     )
     assert found.verdict == "violated" and found.lower_bound > 3
 

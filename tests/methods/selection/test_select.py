@@ -248,7 +248,7 @@ def test_a_record_of_the_real_release_is_within_the_claim() -> None:
             out.append(float(int(done.public["statistic response"][0])))
         return np.array(out)
 
-    found = cf.audit.epsilon_lower_bound(run, 0, 1, runs=150, claim=claim, vectorised=True, confidence=0.999)
+    found = cf.audit.epsilon_lower_bound(run, 0, 1, runs=150, claim=claim, vectorized=True, confidence=0.999)
     assert found.verdict == "holds"
 
 

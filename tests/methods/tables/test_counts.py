@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import product
 from pathlib import Path
 
@@ -271,7 +272,7 @@ def test_what_is_shown_and_written(tmp_path: object) -> None:
     )
     text = found.summary()
     assert "the population: sampling error and privacy noise" in " ".join(text.split())
-    assert "count_below_noise" in text and "count below noise (" in text
+    assert re.search(r"C \(\d+ rows\): count below noise", " ".join(text.split())) and "  flags\n" in text
     frame = found.to_frame()
     assert list(frame.columns[-7:]) == ["estimate", "std_err", "ci_low", "ci_high", "privacy_share", "cv", "flags"]
     assert json.loads(found.to_json())["kind"] == "counts"

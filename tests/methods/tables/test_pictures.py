@@ -117,10 +117,29 @@ def test_means_are_points_in_the_units_of_the_column() -> None:
 
 
 def test_many_groups_lie_below_one_another() -> None:
-    formula = "cut(income, " + ", ".join(str(edge) for edge in range(500, 6_000, 500)) + ")"
+    formula = "cut(income, " + ", ".join(str(edge) for edge in range(500, 6_000, 500)) + ") * sex"
     axes = _table("counts", formula).plot()
     assert len(axes.get_yticklabels()) == 12 and axes.get_xlabel() == "records"
     assert axes.yaxis_inverted(), "the first on top"
+
+
+@pytest.mark.parametrize(("verb", "inner", "label"), [
+    ("counts", (1_500, 3_000, 4_500), "records\nper 1,000"),
+    ("shares", (4_500,), "share of records (%)"),
+])  # fmt: skip
+def test_a_cut_column_is_a_histogram(verb: str, inner: tuple[int, ...], label: str) -> None:
+    """Areas of unequal classes are in proportion to their numbers; the classes at a bound are hatched."""
+    table = _table(verb, f"cut(income, {', '.join(map(str, inner))})")
+    axes, edges = table.plot(), [0, *inner, 9_000]
+    bars = sorted(_bars(axes), key=lambda bar: bar.get_x())
+    assert [bar.get_x() for bar in bars] == edges[:-1] and [bar.get_x() + bar.get_width() for bar in bars] == edges[1:]
+    unit = 1_000.0 if "per" in label else 4_500.0
+    areas = [bar.get_height() * bar.get_width() / unit for bar in bars]
+    frame = table.to_frame()
+    assert areas == pytest.approx(frame["estimate"].to_numpy()[(frame.iloc[:, 0] != "Total").to_numpy()])
+    assert axes.get_ylabel() == label and axes.get_xlabel() == "income"
+    assert [bool(bar.get_hatch()) for bar in bars] == [True, *[False] * (len(bars) - 2), True]
+    assert "Hatched: includes values clipped to the bounds" in caption(table, 0.05)
 
 
 def test_the_alternative_text_is_of_the_cells_that_are_drawn() -> None:

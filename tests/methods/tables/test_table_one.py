@@ -148,7 +148,9 @@ def test_a_difference_that_noise_hides_is_a_dash_in_print_and_nan_in_frames() ->
     assert np.isnan(found.loc["age: mean", "estimate"]) and found.loc["age: mean", "ci_high"] == np.inf
     assert np.isfinite(found.loc["smoker=yes"]).all()
     line = next(line for line in result.summary().splitlines() if line.startswith("age, mean"))
-    assert line.rstrip().endswith("n/a") and "less than five SDs of its noise" in " ".join(result.summary().split())
+    assert line.rstrip().endswith("n/a") and "the SDs of age do not exceed their noise" in " ".join(
+        result.summary().split()
+    )
     assert any("above its noise" in text.get_text() for text in result.plot().texts)
 
 
@@ -165,7 +167,13 @@ def test_what_is_printed_and_written(tmp_path: Path) -> None:
     result = _result(TableOne("age + bmi + smoker ~ arm", medians=("bmi",)), _frame())
     text = result.summary()
     assert "std. diff" in text and "bmi, median [quartiles]" in text and "%)" in text
+    # too wide for a line, it is long, and no column is lost
+    heads, _, *lines = text.splitlines()[3:]
+    assert heads.split() == ["arm", "estimate", "std.", "diff."] and "further columns" not in text
+    assert [line[len("bmi, median [quartiles]") :].split()[0] for line in lines[:3]] == ["A", "B", "Total"]
+    assert "to_frame(), or the report" in text and "fewer than" in text
     body = json.loads(result.to_json())
+    assert set(body["missing"]) == {"age", "bmi", "smoker"}
     assert len(body["cells"]["estimate"]) == 3 * 5
     assert "bmi, median [quartiles]" in result.report(tmp_path / "one.html").read_text(encoding="utf-8")
     dataset = _result(TableOne("age ~ arm", inference="dataset"), _frame())
@@ -295,7 +303,7 @@ def test_an_sd_that_is_noise_is_a_dash() -> None:
     assert (
         row.count("(n/a)") == 3
         and row.split()[-1] == "n/a"
-        and "an SD that is not above its noise" in " ".join(said.split())
+        and "the SDs of income do not exceed their noise" in " ".join(said.split())
     )
 
 
@@ -344,8 +352,8 @@ def test_an_sd_that_its_moments_hide_is_that_of_the_distribution() -> None:
     assert 0.85 < income.sd[0] / frame["income"].std() < 1.1
     said = " ".join(found.summary(verbose=True).split())
     assert np.isnan(votes.sd[0]) and "votes, mean (SD) 45.3 (n/a)" in said
-    assert "which medians=('votes',) tells from the distribution" in said
-    assert "the SD of income is from the distribution where the noise is larger" in said
+    assert "medians of votes would tell them" in said
+    assert "of income from the distribution where the noise is larger" in said
 
 
 @pytest.mark.parametrize("named", ["starts of income", "starts"])

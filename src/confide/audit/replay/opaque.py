@@ -74,7 +74,7 @@ from confide.noise import SimulatedNoise
 
 Outcome = Mapping[str, Array]
 
-#: Runs of the whole release on each neighbour, at most; and of one that asks for much noise, or that was attacked by many runs at once.
+#: Runs of the whole release on each neighbor, at most; and of one that asks for much noise, or that was attacked by many runs at once.
 RUNS, FEW = 1_000, 300
 # Numbers of noise that a run may ask for before it is run less often, and for how many a request stands.
 _NUMBERS, _REQUEST = 5_000, 400
@@ -488,7 +488,7 @@ def attack_repeated(
             runs=count,
             claim=claim,
             confidence=level,
-            vectorised=True,
+            vectorized=True,
             name=name,
             relation=setting.plan.relation,
         )

@@ -110,7 +110,7 @@ def replay(
     method: Method,
     plan: Plan,
     source: Source,
-    neighbour: Source,
+    neighbor: Source,
     *,
     seed: int = 0,
     wrap: Callable[[Any], Any] | None = None,
@@ -118,7 +118,7 @@ def replay(
 ) -> Replay:
     """Run a release on two neighbors with the same words and the same transcript, and say what differs.
 
-    source, `neighbour`: records behind one schema, as `confide.read` gives them. `wrap`: puts a sampler under test
+    source, `neighbor`: records behind one schema, as `confide.read` gives them. `wrap`: puts a sampler under test
     instead of the seeded one. `thorough`: also run it twice on `source` and once without noise, to see that all
     randomness is the meter's and enters as drawn. The records should be practice ones: what is found is shown.
 
@@ -139,20 +139,20 @@ def replay(
     problems = [f"the same records and words: {text}" for text in _differences(first, once(source))] if thorough else []
     if plan.relation == "add-remove" and "the number of records" in first.calls:
         problems.append("the number of records was asked for, which add-remove keeps secret")
-    if lifted and not _replied(first, plan) and _replied(once(neighbour), plan):
+    if lifted and not _replied(first, plan) and _replied(once(neighbor), plan):
         # the first data set is unsafe: the pair is looked at from its other side
-        found = replay(method, plan, neighbour, source, seed=seed, wrap=wrap, thorough=False)
+        found = replay(method, plan, neighbor, source, seed=seed, wrap=wrap, thorough=False)
         return Replay(found.moved, tuple(dict.fromkeys([*problems, *found.problems])), found.choices, found.drawn)
     fatal, wrong = _accounted(first, plan)
     problems += fatal
     if problems or first.release is None:
-        problems += [f"the same words: {text}" for text in _differences(first, once(neighbour), numbers=False)]
+        problems += [f"the same words: {text}" for text in _differences(first, once(neighbor), numbers=False)]
         return Replay({}, tuple(dict.fromkeys([*problems, *wrong])))
     problems += wrong
     spoilt = _entered(method, source, plan, first, seed, wrap) if thorough else []
     if spoilt:  # then a released number less its noise is not what was behind it
         return Replay({}, tuple(dict.fromkeys(problems + spoilt)))
-    second = once(neighbour, first.release.statistics)
+    second = once(neighbor, first.release.statistics)
     loose: frozenset[str] = frozenset()
     if opaque_names(plan):
         spends = {name: noisy for name, noisy in first.release.statistics.items() if name not in opaque_names(plan)}

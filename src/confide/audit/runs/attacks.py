@@ -1,4 +1,4 @@
-"""Ways to tell two neighbors apart, learned from runs of a mechanism: each gives an outcome a score, large on `neighbour`.
+"""Ways to tell two neighbors apart, learned from runs of a mechanism: each gives an outcome a score, large on `neighbor`.
 
 The best test is a threshold on the likelihood ratio (Neyman, Pearson 1933), so every attack estimates one:
 
@@ -83,14 +83,14 @@ DENSE_UP_TO = 1_500  # dimensions for which a covariance matrix is built
 
 @dataclass(frozen=True)
 class Attack:
-    """A named score: `Outcomes` -> (n,) floats, large where `neighbour` is likely."""
+    """A named score: `Outcomes` -> (n,) floats, large where `neighbor` is likely."""
 
     name: str
     score: Callable[[Outcomes], FloatArray]
 
 
 def learn(zero: Outcomes, one: Outcomes, *, bits: bool = False) -> list[Attack]:
-    """All attacks that apply to these outcomes, fitted: zero from `data`, one from `neighbour`.
+    """All attacks that apply to these outcomes, fitted: zero from `data`, one from `neighbor`.
 
     bits: read the last binary digits of numbers that are not integers, too. Otherwise these numbers stand for real
     ones.

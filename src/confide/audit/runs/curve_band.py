@@ -128,13 +128,13 @@ def _turns_up(a: tuple[float, float], b: tuple[float, float], c: tuple[float, fl
 def trade_off_band(
     mechanism: Mechanism,
     data: Any,
-    neighbour: Any,
+    neighbor: Any,
     *,
     runs: int = 100_000,
     confidence: float = 0.99,
     points: int = 50,
     test: Any = None,
-    vectorised: bool = False,
+    vectorized: bool = False,
     bits: bool = False,
     name: str = "",
 ) -> CurveBand:
@@ -143,14 +143,14 @@ def trade_off_band(
     points: thresholds at which the curve is bounded. Errors: PrivacyError for parameters out of range.
 
     >>> rng = np.random.default_rng(1)
-    >>> band = trade_off_band(lambda x, runs: x + rng.normal(size=runs), 0.0, 1.0, vectorised=True)
+    >>> band = trade_off_band(lambda x, runs: x + rng.normal(size=runs), 0.0, 1.0, vectorized=True)
     >>> band.compare(1.0).verdict, band.compare(0.9).verdict, 0.9 < band.mu < 1
     ('holds', 'violated', True)
     """
     confidence = share(confidence, "confidence", "confidence=0.99", zero=False)
     if count(points, "points", "points=50") > 10_000:
         raise PrivacyError(f"points must be at most 10,000, got {points}", "write for instance points=50")
-    trial = Runs(mechanism, data, neighbour, runs, vectorised, test, bits)
+    trial = Runs(mechanism, data, neighbor, runs, vectorized, test, bits)
     zero, one = trial.training()
     fit = trial.train // 2
     attacks = learn(zero.part(slice(0, fit)), one.part(slice(0, fit)), bits=bits)
@@ -186,7 +186,7 @@ def _spread(zero: FloatArray, one: FloatArray, points: int) -> FloatArray:
 
 
 def _counts(trial: Runs, attack: Attack, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Scores above each threshold on `data`, at or below it on `neighbour`, in runs that nothing has seen."""
+    """Scores above each threshold on `data`, at or below it on `neighbor`, in runs that nothing has seen."""
     above = np.zeros((2, len(thresholds)))
     for which in (0, 1):
         for block in trial.blocks(which, trial.rest):

@@ -142,7 +142,7 @@ def audit_probabilities(
 
 def audit_exponential(
     scores: ArrayLike,
-    neighbour_scores: ArrayLike,
+    neighbor_scores: ArrayLike,
     *,
     epsilon: float,
     sensitivity: float,
@@ -161,7 +161,7 @@ def audit_exponential(
     """
     rate = level(epsilon, "epsilon", "epsilon=1.0") / (2 * level(sensitivity, "sensitivity", "sensitivity=1.0"))
     laws = []
-    for one in (scores, neighbour_scores):
+    for one in (scores, neighbor_scores):
         exponents = np.asarray(one, dtype=np.float64) * rate
         # far below the best a weight would be 0 on one side alone; kept at e^-680, such outcomes count for nothing
         weights = np.exp(np.maximum(exponents - exponents.max(), -680.0)) * (
@@ -278,7 +278,7 @@ def exact_knots(law: str, *, scale: Any, shift: Any) -> Knots:
     if whole:
         k = np.unique(np.rint(k)) if 2 * reach + by > MOST else np.arange(-ceil(reach), by + ceil(reach) + 1)
     one = 1.0 if whole else 0.0
-    # X >= k on the records; X + D < k, that is -X >= D + 1 - k, on the neighbour
+    # X >= k on the records; X + D < k, that is -X >= D + 1 - k, on the neighbor
     alpha, quiet, beta, power = (_tail(law, spread, x) for x in (k, one - k, by + one - k, k - by))
     return Knots(alpha, quiet, beta, power)
 

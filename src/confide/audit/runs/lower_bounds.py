@@ -42,14 +42,14 @@ CURVE_THRESHOLDS = 60  # a claimed curve may take milliseconds per point
 def epsilon_lower_bound(
     mechanism: Mechanism,
     data: Any,
-    neighbour: Any,
+    neighbor: Any,
     *,
     delta: float | None = None,
     runs: int = 100_000,
     confidence: float = 0.99,
     claim: Any = None,
     test: Callable[[Any], Any] | None = None,
-    vectorised: bool = False,
+    vectorized: bool = False,
     bits: bool = False,
     name: str = "",
     relation: str | None = None,
@@ -57,12 +57,12 @@ def epsilon_lower_bound(
     """What epsilon a mechanism spends at least at `delta`, found by telling its outcomes on two neighbors apart.
 
     `mechanism`: data -> any outcome (number, vector, matrix, dict, text, None; an exception is an outcome too),
-    drawing its noise again in each run. `vectorised`: (data, runs) -> an array whose first axis is the runs, or a
-    dict of these arrays. `data`, `neighbour`: whatever the mechanism takes. `delta`: additive part; None is the
+    drawing its noise again in each run. `vectorized`: (data, runs) -> an array whose first axis is the runs, or a
+    dict of these arrays. `data`, `neighbor`: whatever the mechanism takes. `delta`: additive part; None is the
     claim's own for ApproxDP, else 0. `runs`: on each of the two. `confidence`: the bound exceeds the truth, or a true
     claim is called violated, with probability at most 1 - confidence. `claim`: a guarantee, a curve, or a number
     epsilon. `test`: a score of an outcome (of an array of outcomes where one call makes all runs), large on
-    `neighbour`, instead of learned attacks. `bits`: attack the last binary digits of floats too. That breaks nearly
+    `neighbor`, instead of learned attacks. `bits`: attack the last binary digits of floats too. That breaks nearly
     every mechanism that adds float64 noise to a real number (Mironov 2012), and is a true finding. Without it floats
     stand for the real numbers they are meant to be.
 
@@ -71,7 +71,7 @@ def epsilon_lower_bound(
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
-    >>> found = epsilon_lower_bound(lambda x, runs: x + rng.laplace(size=runs), 0.0, 1.0, vectorised=True, claim=0.5)
+    >>> found = epsilon_lower_bound(lambda x, runs: x + rng.laplace(size=runs), 0.0, 1.0, vectorized=True, claim=0.5)
     >>> found.verdict, 0.9 < found.lower_bound < 1
     ('violated', True)
     """
@@ -82,7 +82,7 @@ def epsilon_lower_bound(
     own = own or (isinstance(claim, ApproxDP) and claim.delta == delta)
     return _audit(
         _Question("epsilon", lambda alpha, beta: epsilon_of_errors(alpha, beta, delta), claim, own, delta),
-        Runs(mechanism, data, neighbour, runs, vectorised, test, bits),
+        Runs(mechanism, data, neighbor, runs, vectorized, test, bits),
         confidence,
         name or getattr(mechanism, "__name__", "mechanism"),
         relation,
@@ -92,13 +92,13 @@ def epsilon_lower_bound(
 def mu_lower_bound(
     mechanism: Mechanism,
     data: Any,
-    neighbour: Any,
+    neighbor: Any,
     *,
     runs: int = 100_000,
     confidence: float = 0.99,
     claim: Any = None,
     test: Callable[[Any], Any] | None = None,
-    vectorised: bool = False,
+    vectorized: bool = False,
     bits: bool = False,
     name: str = "",
     relation: str | None = None,
@@ -107,14 +107,14 @@ def mu_lower_bound(
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
-    >>> found = mu_lower_bound(lambda x, runs: x + rng.normal(size=runs), 0.0, 1.0, vectorised=True, claim=1.0)
+    >>> found = mu_lower_bound(lambda x, runs: x + rng.normal(size=runs), 0.0, 1.0, vectorized=True, claim=1.0)
     >>> found.verdict, 0.9 < found.lower_bound < 1
     ('holds', True)
     """
     own = isinstance(claim, int | float) or (isinstance(claim, GDP) and claim.delta == 0)
     return _audit(
         _Question("mu", mu_of_errors, claim, own, 0.0),
-        Runs(mechanism, data, neighbour, runs, vectorised, test, bits),
+        Runs(mechanism, data, neighbor, runs, vectorized, test, bits),
         confidence,
         name or getattr(mechanism, "__name__", "mechanism"),
         relation,
@@ -164,9 +164,9 @@ class Runs:
 
     mechanism: Mechanism
     data: Any
-    neighbour: Any
+    neighbor: Any
     runs: int
-    vectorised: bool
+    vectorized: bool
     test: Callable[[Any], Any] | None
     bits: bool
 
@@ -199,19 +199,19 @@ class Runs:
         if all(raised):
             raise PrivacyError(
                 f"every run on both neighbors raised {type(raised[0]).__name__}, so nothing was audited",
-                "write mechanism(data), or mechanism(data, runs) with vectorised=True",
+                "write mechanism(data), or mechanism(data, runs) with vectorized=True",
             ) from raised[0]
         return join(parts[0]), join(parts[1])
 
     def _raw(self, which: int, runs: int) -> Iterator[tuple[Any, int]]:
         for start in range(0, runs, BLOCK):
             size = min(BLOCK, runs - start)
-            yield draw(self.mechanism, (self.data, self.neighbour)[which], size, vectorised=self.vectorised), size
+            yield draw(self.mechanism, (self.data, self.neighbor)[which], size, vectorized=self.vectorized), size
 
     def _encoded(self, raw: Any, size: int) -> Outcomes:
         if self.test is None:
             return encode(raw, size)
-        scored = self.test(raw) if self.vectorised else [self.test(one) for one in raw]
+        scored = self.test(raw) if self.vectorized else [self.test(one) for one in raw]
         return encode(np.asarray(scored, dtype=np.float64), size)
 
 
@@ -318,13 +318,13 @@ def _rates(runs: Runs, chosen: list[Choice], level: float) -> tuple[FloatArray, 
 def audit_function(
     target: Callable[..., Any],
     data: Any,
-    neighbour: Any,
+    neighbor: Any,
     claim: Any,
     runs: int,
     confidence: float,
     relation: str | None,
     delta: float | None,
-    vectorised: bool,
+    vectorized: bool,
 ) -> Audit:
     """A row for each quantity that the claim bounds; remarks where the question itself looks wrong.
 
@@ -332,36 +332,36 @@ def audit_function(
     False
     """
     name = getattr(target, "__name__", "mechanism")
-    shared: dict[str, Any] = {"runs": runs, "claim": claim, "vectorised": vectorised, "relation": relation}
+    shared: dict[str, Any] = {"runs": runs, "claim": claim, "vectorized": vectorized, "relation": relation}
     in_epsilon = isinstance(claim, PureDP | ApproxDP)
     both = claim is None
     found = []
     if both:
         confidence = 1 - (1 - confidence) / 2
     if both or not in_epsilon:
-        found.append(mu_lower_bound(target, data, neighbour, confidence=confidence, name=name, **shared))
+        found.append(mu_lower_bound(target, data, neighbor, confidence=confidence, name=name, **shared))
     if both or in_epsilon:
         found.append(
-            epsilon_lower_bound(target, data, neighbour, confidence=confidence, delta=delta, name=name, **shared)
+            epsilon_lower_bound(target, data, neighbor, confidence=confidence, delta=delta, name=name, **shared)
         )
     remarks = [
-        *_unlike(data, neighbour),
-        *([] if vectorised or not any(f.violated for f in found) else _noiseless(target, data)),
+        *_unlike(data, neighbor),
+        *([] if vectorized or not any(f.violated for f in found) else _noiseless(target, data)),
     ]
     if remarks:
         found = [replace(f, note="; ".join([*filter(None, [f.note]), *remarks])) for f in found]
     return Audit(tuple(found), title=f"audit of {name}")
 
 
-def _unlike(data: Any, neighbour: Any) -> list[str]:
+def _unlike(data: Any, neighbor: Any) -> list[str]:
     """A remark where two arrays of one length differ in several records: no neighbors, so that a claim may seem violated."""
     if (
-        not all(isinstance(one, np.ndarray) for one in (data, neighbour))
-        or data.shape != neighbour.shape
+        not all(isinstance(one, np.ndarray) for one in (data, neighbor))
+        or data.shape != neighbor.shape
         or not data.ndim
     ):
         return []
-    differ = int((data != neighbour).reshape(len(data), -1).any(axis=1).sum())
+    differ = int((data != neighbor).reshape(len(data), -1).any(axis=1).sum())
     return [f"the inputs differ in {differ} records; neighbors differ in one"] if differ > 1 else []
 
 

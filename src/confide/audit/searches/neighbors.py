@@ -219,7 +219,7 @@ class Found:
 
     value: float
     data: tuple[Record, ...]
-    neighbour: tuple[Record, ...]
+    neighbor: tuple[Record, ...]
     tried: int
 
 
@@ -241,14 +241,14 @@ class _Climb:
     def value(self, rest: Sequence[Record], a: Record | None, b: Record) -> float:
         """The gap between rest + a and rest + b; a is None when b is added."""
         data = tuple(rest) if a is None else (*rest, a)
-        neighbour = (*rest, b)
+        neighbor = (*rest, b)
         # identity, not equality: NaN equals nothing, and the ascent hands the same tuples over again
         if self._last is None or not _same(self._last[0], data):
             self._last = (data, self.measure(self.domain.data(data)))
-        found = self.gap(self._last[1], self.measure(self.domain.data(neighbour)))
+        found = self.gap(self._last[1], self.measure(self.domain.data(neighbor)))
         self.tried += 1
         if found > self.best.value:
-            self.best = Found(found, data, neighbour, 0)
+            self.best = Found(found, data, neighbor, 0)
         return found
 
 
@@ -288,7 +288,7 @@ def search(
         if climb.done:
             break
         _ascend(climb, generator, rest, a, b, resize=not (fixed and n is not None), most=n or 60)
-    return Found(climb.best.value, climb.best.data, climb.best.neighbour, climb.tried)
+    return Found(climb.best.value, climb.best.data, climb.best.neighbor, climb.tried)
 
 
 Start = tuple[list[Record], Record | None, Record]
@@ -456,7 +456,7 @@ def _climb(
     return record, own
 
 
-Neighbours = tuple[list[Record], list[Record]]
+Neighbors = tuple[list[Record], list[Record]]
 
 COMPANY = 40  # records that stay, where there are many
 # records enough for the branch of many records at usual levels
@@ -464,7 +464,7 @@ CROWD = 1_500
 _SEED = 20260101
 
 
-def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) -> Iterator[Neighbours]:
+def neighbors(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) -> Iterator[Neighbors]:
     """Pairs of datasets, as lists of records in the schema's columns, on which a method should be tried: one unit differs.
 
     Under substitution both have plan.n records where the plan names n.
@@ -495,7 +495,7 @@ def neighbours(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) ->
             yield crowd, [*crowd, *unit([other], special)]
 
 
-def whole(method: Any, plan: Plan, schema: Schema) -> Iterator[Neighbours]:
+def whole(method: Any, plan: Plan, schema: Schema) -> Iterator[Neighbors]:
     """The datasets that the method names as worst, where a unit is a row: what its records leave out is alike in all."""
     if isinstance(schema.unit, Unit) or schema.rows_per_unit != 1:
         return
@@ -506,7 +506,7 @@ def whole(method: Any, plan: Plan, schema: Schema) -> Iterator[Neighbours]:
         yield one, other
 
 
-def crowded(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) -> Iterator[Neighbours]:
+def crowded(method: Any, plan: Plan, schema: Schema, *, seed: int = _SEED) -> Iterator[Neighbors]:
     """Pairs of many records, plan.n of them, for branches that few records never reach, under substitution."""
     domain, generator = Domain.of(schema), np.random.Generator(np.random.PCG64(seed))
     low, high = domain.corners()[0], domain.corners()[:2][-1]

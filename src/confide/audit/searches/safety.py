@@ -188,22 +188,22 @@ def _finite(gamma: float) -> float:
 Objective = Callable[[Attack, _Bound, Array, Array, float], float]
 
 
-def _moved(attack: Attack, own: _Bound, data: Array, neighbour: Array, alpha: float) -> float:
-    one, two = own.gamma(data), own.gamma(neighbour)
+def _moved(attack: Attack, own: _Bound, data: Array, neighbor: Array, alpha: float) -> float:
+    one, two = own.gamma(data), own.gamma(neighbor)
     attack.tried += 1
     moved = abs(one - two) if min(one, two) >= 0 and isfinite(one) and isfinite(two) else inf
     if moved > attack.steps:
-        attack.steps, attack.pair_steps = moved, (data.copy(), neighbour.copy())
+        attack.steps, attack.pair_steps = moved, (data.copy(), neighbor.copy())
     return moved
 
 
-def _ratio(attack: Attack, own: _Bound, data: Array, neighbour: Array, alpha: float) -> float:
-    one, two = own.gamma(data), own.gamma(neighbour)
+def _ratio(attack: Attack, own: _Bound, data: Array, neighbor: Array, alpha: float) -> float:
+    one, two = own.gamma(data), own.gamma(neighbor)
     attack.tried += 1
     if not (one > 0 or two > 0):
         return -1.0
     attack.safe += 1
-    first, second = own.estimate(data), own.estimate(neighbour)
+    first, second = own.estimate(data), own.estimate(neighbor)
     if first is None or second is None:
         # an unsafe estimate is never asked for; a safe one must be there
         missing = (first is None and one > 0) or (second is None and two > 0)
@@ -211,7 +211,7 @@ def _ratio(attack: Attack, own: _Bound, data: Array, neighbour: Array, alpha: fl
     else:
         ratio = float(np.linalg.norm(first - second)) / alpha
     if ratio > attack.ratio:
-        attack.ratio, attack.pair_ratio = ratio, (data.copy(), neighbour.copy())
+        attack.ratio, attack.pair_ratio = ratio, (data.copy(), neighbor.copy())
     return ratio
 
 
@@ -264,9 +264,9 @@ def _climb(
 
 
 def _swapped(data: Array, i: int, record: Array) -> Array:
-    neighbour = data.copy()
-    neighbour[i] = record
-    return neighbour
+    neighbor = data.copy()
+    neighbor[i] = record
+    return neighbor
 
 
 # below every real violation, above nothing: lets the ascent climb toward safe data before it can measure anything there
@@ -316,7 +316,7 @@ class SafetyReport:
             claim=0.0,
             lower_bound=float(len(self.problems)),
             verdict="violated" if self.problems else "holds",
-            attack="neighbour search",
+            attack="neighbor search",
             relation=self.relation,
             note="; ".join(self.problems),
         )
@@ -328,7 +328,7 @@ class SafetyReport:
                     claim=1.0,
                     lower_bound=value,
                     verdict="violated" if value > limit else "holds" if tested else "untested",
-                    attack="neighbour search",
+                    attack="neighbor search",
                     relation=self.relation,
                     note=f"{self.tried} pairs tried, {self.safe} with a safe side",
                 )
@@ -453,8 +453,8 @@ def falsify_safety_bound(
         verdict="violated" if violated else "holds" if hits["safe"] else "untested",
         tried=first.tried + second.tried,
         safe=hits["safe"],
-        pair_steps=(where.data(first.data), where.data(first.neighbour)),
-        pair_ratio=(where.data(second.data), where.data(second.neighbour)),
+        pair_steps=(where.data(first.data), where.data(first.neighbor)),
+        pair_ratio=(where.data(second.data), where.data(second.neighbor)),
         name=name,
     )
 

@@ -38,7 +38,7 @@ class SensitivityReport:
 
     `ratio`: change over bound, `inf` where one answer is not a number, has another form, or an exception. `pair`: the
     two datasets. `answers`: what the query said on them. `exact`: the comparison was made in integers. `tried`: pairs
-    of neighbors. `kind`: ``"neighbours"``, or ``"reordering"`` when the same records in another order gave another
+    of neighbors. `kind`: ``"neighbors"``, or ``"reordering"`` when the same records in another order gave another
     answer. `size`: the number of records that was asked for, None where it was free.
     """
 
@@ -68,7 +68,7 @@ class SensitivityReport:
             claim=1.0,
             lower_bound=self.ratio,
             verdict="violated" if self.violated else "holds",
-            attack="neighbour search" if self.kind == "neighbours" else "reordering",
+            attack="neighbor search" if self.kind == "neighbors" else "reordering",
             relation=self.relation,
             note=f"{self.tried} pairs tried" + (", exact integers" if self.exact else ""),
         )
@@ -82,7 +82,7 @@ class SensitivityReport:
             lines.append("the number of records was free, from 1 on; where it is public and fixed, give it: n=100")
         if self.violated:
             lines += [
-                "the same records in another order:" if self.kind == "reordering" else "the worst neighbours:",
+                "the same records in another order:" if self.kind == "reordering" else "the worst neighbors:",
                 *(f"  {shown(data)} -> {shown(said)}" for data, said in zip(self.pair, self.answers, strict=True)),
             ]
         return "\n".join(lines)
@@ -137,8 +137,8 @@ def falsify_sensitivity(
         return _ratio(one, other, norm, exact)
 
     found = search(where, measure, gap, relation=relation, n=n, restarts=restarts, seed=seed)
-    data, neighbour, value, kind = found.data, found.neighbour, found.value, "neighbours"
-    said = measure(where.data(data)), measure(where.data(neighbour))
+    data, neighbor, value, kind = found.data, found.neighbor, found.value, "neighbors"
+    said = measure(where.data(data)), measure(where.data(neighbor))
     whole = said[0].whole and said[1].whole
     violated = _exceeds(said, norm, exact) if whole else value > 1 + tolerance
     tried = found.tried
@@ -146,8 +146,8 @@ def falsify_sensitivity(
         mixed, count = _order(where, measure, n, seed)
         tried += count
         if mixed is not None:
-            data, neighbour = mixed
-            said = measure(where.data(data)), measure(where.data(neighbour))
+            data, neighbor = mixed
+            said = measure(where.data(data)), measure(where.data(neighbor))
             violated, kind, value = True, "reordering", max(value, gap(*said))
     return SensitivityReport(
         ratio=value,
@@ -156,7 +156,7 @@ def falsify_sensitivity(
         relation=relation,
         verdict="violated" if violated else "holds",
         tried=tried,
-        pair=(where.data(data), where.data(neighbour)),
+        pair=(where.data(data), where.data(neighbor)),
         answers=(_said(said[0]), _said(said[1])),
         exact=whole,
         kind=kind,

@@ -25,7 +25,6 @@ from confide.cli.engine import (
     open_ledger,
     paid_facts,
     pay,
-    remember,
     source_of,
 )
 from confide.cli.files import (
@@ -44,6 +43,7 @@ from confide.cli.files import (
     show_result,
     write_output,
 )
+from confide.cli.messages import plan_command
 from confide.cli.options import (
     Account,
     AllowPartial,
@@ -300,7 +300,7 @@ def plan(
             )
             check_relation(chosen, book)
             planned = engine.plan(chosen, found, n=n, ledger=book, **terms)
-        remember(session, planned, schema, Account(ledger, dataset=dataset), book)
+        session.dataset = None if book is None else book.dataset
         try:
             quote = None if book is None else book.preview(planned.guarantees)
         except ConfideError:
@@ -366,7 +366,7 @@ def release(
             check_relation(registry.get(planned.method.name), book)
         with session.doing("opening the data", private=True):
             source = source_of(data, schema, delimiter, executor)
-        remember(session, planned, None, account, book)
+        session.cheaper = partial(plan_command, planned, ledger=account.ledger, dataset=account.dataset)
         paid = pay(session, planned, source, book, account, simulate, Delivery(place, allow_partial=allow_partial))
         keep(session, place, paid.release)
     after(session, paid, output)

@@ -172,7 +172,7 @@ def _run(session: Session, target: Any, schema: Any, **settings: Any) -> Audit:
     if not isinstance(found, Audit):
         raise PlanError(
             "module:attribute must be a method, its class, or a function without arguments that returns an Audit: "
-            "def check(): return confide.audit.audit(mechanism, data=..., neighbour=..., claim=...)"
+            "def check(): return confide.audit.audit(mechanism, data=..., neighbor=..., claim=...)"
         )
     return found
 

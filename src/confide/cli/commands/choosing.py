@@ -53,9 +53,9 @@ def explore(
     fitting = [(one, formula) for one in menu.questions() if (formula := one.asked_of(found)) is not None]
     asked = [(one, formula) for one, formula in fitting if not _refused(one, formula, found)]
     rows = [(one.words, one.says, f"confide {one.command.format(formula)}") for one, formula in asked]
-    table(session, ("analysis", "result", "example"), rows)
+    session.say("\n".join(f"{words}: {says}\n  {command}" for words, says, command in rows))
     session.say(
-        f"\nAdd to each: survey.csv --schema {schema} --mu 0.5 --ledger ledger.db (records, schema, cost, ledger).\n"
+        f"\nAdd to each: survey.csv --schema {schema} --mu 0.5 --ledger ledger.db\n"
         "The commands table and describe also need --inference population, or dataset."
     )
     if any(one.command.startswith("plan ") for one, _ in asked):

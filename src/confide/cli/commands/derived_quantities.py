@@ -202,16 +202,16 @@ class Calibrated:
         list[str] | None,
         typer.Option(
             metavar="COLUMN=TOTALS.csv",
-            help="Of a survey's table of means by COLUMN: the estimate of all persons at public numbers of its levels. The file "
-            "has a level and its number of persons in a line. Repeat for more.",
+            help="Of a survey's table of means by COLUMN: the estimate of all persons at public numbers of its levels. Each line "
+            "of the file has a level and its number of persons. Repeat for more.",
         ),
     ] = None
     calibrate: Annotated[
         Path | None,
         typer.Option(
             metavar="MARGINS.csv",
-            help="Of a survey's line on categorical columns: the response's mean and total at public numbers of their levels. The file has "
-            "a column, one of its levels and the number of persons in a line.",
+            help="Of a survey's regression on categorical columns: the response's mean and total at public numbers of their levels. Each "
+            "line of the file has a column, one of its levels and the number of persons.",
         ),
     ] = None
 

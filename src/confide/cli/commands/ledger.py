@@ -250,7 +250,8 @@ def amend(
 
     Example:
 
-    confide ledger amend ledger.db --dataset survey --mu 3 --reason "decision of 4 May"
+    confide ledger amend ledger.db --dataset survey --mu 3 \\
+      --reason "decision of 4 May"
     """
     session: Session = ctx.obj
     budget = privacy.guarantee()
@@ -281,7 +282,8 @@ def convert(
 
     Example:
 
-    confide ledger convert ledger.db --dataset survey --reason "many small tables" --yes
+    confide ledger convert ledger.db --dataset survey \\
+      --reason "many small tables" --yes
     """
     session: Session = ctx.obj
     with session.doing("converting the ledger"):

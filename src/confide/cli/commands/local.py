@@ -118,7 +118,8 @@ def protect(
     Example:
 
     confide local protect survey.csv protected.parquet --schema schema.toml \\
-      --columns income,age --public region --noise 0.5 --ledger local.db --charge-delta 1e-4
+      --columns income,age --public region --noise 0.5 \\
+      --ledger local.db --charge-delta 1e-4
     """
     session: Session = ctx.obj
     from confide.ask import local

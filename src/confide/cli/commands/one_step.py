@@ -25,6 +25,9 @@ from confide.cli.messages import table_of
 from confide.cli.options import RECORDS, Data, Fields, SchemaFile, fields_of, spread
 from confide.cli.session import Refused, Session
 from confide.core import Method, parameters_of
+from confide.core.plan import TARGETS_ALLOWED
+from confide.errors import ConfideError, together
+from confide.schema.formulas.expression import unknown_in
 
 _DESCRIBE, _LINE = cf.tables.TableOne, cf.regression.LeastSquares
 _TABLES: dict[str, type[Method]] = {
@@ -32,20 +35,24 @@ _TABLES: dict[str, type[Method]] = {
     for name in dir(cf.tables)
     if isinstance(method := getattr(cf.tables, name), type) and issubclass(method, Method) and method is not _DESCRIBE
 }
+#: Other words for a kind of table that do not look like it.
+_ALSO = dict.fromkeys(("median", "medians", "percentiles", "histogram"), cf.tables.Quantiles.name)
 _REGRESSIONS = (_LINE, cf.regression.Logistic, cf.regression.Poisson, cf.regression.Within, cf.regression.SSP)
 _INTERVALS = (cf.intervals.MeanAndVariance, cf.intervals.Proportion, cf.intervals.Difference, cf.intervals.Slope)
 
 
-#: What a release in one go needs beside schema and formula: how it is called, and how it is given.
+#: What a release in one go needs beside schema and formula: how it is called, what is allowed, and how it is given.
 _NEEDS = {
-    "inference": ("--inference", "--inference population"),
-    "privacy": ("a cost (--mu, --rho, --epsilon, or --margin)", "--mu 0.5"),
-    "ledger": ("a ledger (--ledger LEDGER, or --unaccounted to charge none)", "--ledger ledger.db"),
+    "inference": ("--inference is required: what are the intervals about?", TARGETS_ALLOWED, "--inference population"),
+    "privacy": ("a cost is required", "--mu, --rho, --epsilon (with --delta), or --margin", "--mu 0.5"),
+    "ledger": ("a ledger is required", "--ledger LEDGER, or --unaccounted to charge none", "--ledger ledger.db"),
 }
 
 
-def _check_complete(ctx: typer.Context, once: OneStepRequest, settings: Mapping[str, Any] | None = None) -> None:
-    """Refuse a command without a cost or a ledger, naming all that is missing. settings: of a method that needs an inference target."""
+def _check_complete(
+    ctx: typer.Context, once: OneStepRequest, formula: str, schema: Path, settings: Mapping[str, Any] | None = None
+) -> None:
+    """Refuse a command without a cost or a ledger, naming all that is missing or wrong. settings: of a method that needs an inference."""
     missing = {
         "inference": settings is not None and "inference" not in settings,
         "privacy": not once.privacy.given,
@@ -54,11 +61,18 @@ def _check_complete(ctx: typer.Context, once: OneStepRequest, settings: Mapping[
     lacks = [name for name, on in missing.items() if on]
     if not lacks:
         return
-    said = [_NEEDS[name][0] for name in lacks]
-    if "inference" in lacks:
-        said[0] += " (population: the records are a sample of it; dataset: exactly these records)"
-    listed = " and ".join(filter(None, [", ".join(said[:-1]), said[-1]]))
-    raise Refused(f"{ctx.command_path} needs {listed}", f"add {' '.join(_NEEDS[name][1] for name in lacks)}")
+    parts: list[ConfideError] = [
+        Refused(*_NEEDS[name][:1], allowed=_NEEDS[name][1], name=f"{name}_missing") for name in lacks
+    ]
+    wrong: ConfideError | None
+    try:
+        wrong = unknown_in(formula, load_schema(schema))
+    except ConfideError as error:
+        wrong = error
+    instead = None if wrong is None else wrong.instead
+    more = " ".join(_NEEDS[name][2] for name in lacks)
+    works = ctx.obj.command(instead=instead or ("", ""), more=more) if wrong is None or instead else f"add {more}"
+    raise together([*filter(None, [wrong]), *parts], "this command", works)
 
 
 @partial(spread, own=fields_of(*_TABLES.values()))
@@ -72,8 +86,8 @@ def table(
     kind: Annotated[
         str | None,
         typer.Option(
-            metavar="|".join(_TABLES),
-            help="The kind of table; left out, counts, or means if the formula has a left side, or ratios if that is a / b.",
+            metavar="KIND",
+            help=f"One of {', '.join(_TABLES)}; left out, counts, or means if the formula has a left side, or ratios if that is a / b.",
         ),
     ] = None,
     *,
@@ -93,9 +107,10 @@ def table(
     """
     name = kind or table_of(formula)
     if name not in _TABLES:
-        raise Refused(f"--kind must be one of {', '.join(_TABLES)}, got {name!r}{near_match(name, tuple(_TABLES))}")
+        meant = near_match(_ALSO.get(name, name), tuple(_TABLES))
+        raise Refused(f"--kind must be one of {', '.join(_TABLES)}, got {name!r}{meant}")
     settings = once.parameters.settings(**own.given())
-    _check_complete(ctx, once, settings)
+    _check_complete(ctx, once, formula, schema, settings)
     at_once(ctx.obj, once, data, schema, partial(make, name, formula, settings))
 
 
@@ -145,7 +160,7 @@ def test(
     session: Session = ctx.obj
     wanted, ask = tests.asked_of(name, formula, **asked.given())
     settings = once.parameters.settings(**own.given())
-    _check_complete(ctx, once)
+    _check_complete(ctx, once, formula, schema)
     with session.doing("plan"):
         tests.check_weights(name, settings)
         kind = tests.METHODS[name]
@@ -168,13 +183,14 @@ def test(
         for note in made.notes:
             if "power" in note:
                 session.say(note)
-    at_once(session, once, data, schema, lambda: method, lambda done: ask(engine.infer(done)))
+    with engine.asking(ask):
+        at_once(session, once, data, schema, lambda: method, lambda done: ask(engine.infer(done)))
 
 
 @partial(spread, own=fields_of(*_INTERVALS, but=("show",)))
 def interval(
     ctx: typer.Context,
-    verb: Annotated[str, typer.Argument(metavar="|".join(VERBS), help="What the interval is for.")],
+    verb: Annotated[str, typer.Argument(metavar="KIND", help=f"What the interval is for: {', '.join(VERBS)}.")],
     data: Data,
     column: Annotated[
         str,
@@ -199,7 +215,7 @@ def interval(
     """
     session: Session = ctx.obj
     settings = once.parameters.settings(**own.given())
-    _check_complete(ctx, once)
+    _check_complete(ctx, once, column, schema)
     once.account.check(once.simulate)
     with session.doing("plan"):
         found = load_schema(schema)
@@ -231,7 +247,7 @@ def describe(
       --mu 0.5 --inference population --medians age --ledger ledger.db
     """
     settings = once.parameters.settings(**own.given())
-    _check_complete(ctx, once, settings)
+    _check_complete(ctx, once, formula, schema, settings)
     at_once(ctx.obj, once, data, schema, partial(make, _DESCRIBE.name, formula, settings))
 
 
@@ -264,6 +280,6 @@ def regress(
     """
     beyond.check()
     settings = once.parameters.settings(**own.given())
-    _check_complete(ctx, once)
+    _check_complete(ctx, once, formula, schema)
     read = lambda release: beyond.shown(engine.infer(release))  # noqa: E731
     at_once(ctx.obj, once, data, schema, partial(make, method, formula, settings), read, beyond)

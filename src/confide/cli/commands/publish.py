@@ -101,7 +101,8 @@ def publish(
 
     Example:
 
-    confide publish publication.toml survey.csv --ledger ledger.db -o release.json --report index.html
+    confide publish publication.toml survey.csv --ledger ledger.db \\
+      -o release.json --report index.html
     """
     session: Session = ctx.obj
     with session.doing("reading the publication"):

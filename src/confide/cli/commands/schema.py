@@ -31,6 +31,10 @@ app = typer.Typer(
 
 # A column with more levels shows the first few; `--json` and the file have all of them.
 _LEVELS, _FIRST = 20, 10
+_UNNAMED = (
+    "not named. A ledger charges a named dataset: add a line such as\n"
+    '               dataset = "survey"   at the top of the schema'
+)
 _SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The schema (TOML).")]
 
 
@@ -106,12 +110,7 @@ def check(
         with session.doing("checking names and types", private=True):
             source = read(data, found, delimiter=delimiter_of(delimiter))
             source.check(found.names)
-    table(
-        session,
-        ("column", "kind", "low", "high", "steps", "levels", "missing", "provenance"),
-        _cells(found),
-        right=("low", "high", "steps"),
-    )
+    table(session, ("column", "kind", "values", "missing", "provenance"), _cells(found))
     spreads = _spreads(found)
     if spreads:
         session.say(
@@ -123,7 +122,7 @@ def check(
         session,
         [
             *_whose(found),
-            ("dataset", found.dataset or "not named"),
+            ("dataset", found.dataset or _UNNAMED),
             ("schema sha256", found.digest),
             *([("data", f"{data}: {_fits(data)}")] if data is not None else []),
         ],
@@ -160,8 +159,8 @@ def _whose(found: Schema) -> list[tuple[str, str]]:
         ]
     else:
         told = [
-            ("unit", f"{unit} (declared{'' if unit == 'record' and rows == 1 else ', not enforced'})"),
-            ("rows per unit", f"{rows} ({'declared, not enforced' if rows > 1 else 'declared, or by default'})"),
+            ("unit", f"{unit}{'' if unit == 'record' and rows == 1 else ' (declared, not enforced)'}"),
+            ("rows per unit", f"{rows}{' (declared, not enforced)' if rows > 1 else ''}"),
         ]
     if found.design is not None:
         told.append(("design", f"{found.design!r}"))
@@ -208,8 +207,9 @@ def sample(
 def bounds(
     ctx: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.")],
-    column: Annotated[str, typer.Option(metavar="COLUMN", help="A numeric column.", show_default=False)],
-    coverage: Annotated[float, typer.Option(help="The share of values that the bounds should include.")] = 0.99,
+    columns: Annotated[
+        str, typer.Option(metavar="COLUMNS", help='Numeric columns, such as "income + age".', show_default=False)
+    ],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the release to this file.")
     ] = None,
@@ -220,14 +220,16 @@ def bounds(
     account: Account,
     written: Written,
 ) -> None:
-    """Find bounds of a column by a release, if none are public.
+    """Find bounds of columns by a release, if none are public.
 
-    Prints the entry for the schema, with the release that it comes from. Declare
-    bounds from public knowledge wherever you can, because a found range is charged.
+    Prints the entries for the schema, with the release that they come from. A column
+    without bounds in the schema needs none: each release that adds it up finds its
+    range for a tenth of the cost.
 
     Example:
 
-    confide schema bounds survey.csv --column income --epsilon 0.1 --ledger ledger.db
+    confide schema bounds survey.csv --columns "income + age" --mu 0.1 \\
+      --ledger ledger.db
     """
     session: Session = ctx.obj
     begin(session, account, simulate, {"-o": output}, {}, [data])
@@ -243,8 +245,7 @@ def bounds(
         with charging(session, book, simulate, "finding the bounds") as noise:
             found = find_bounds(
                 data,
-                column,
-                coverage=coverage,
+                columns,
                 privacy=requested,
                 ledger=book,
                 noise=noise,
@@ -254,6 +255,7 @@ def bounds(
         keep(session, place, found.release)
     session.say(str(found).rstrip("\n"))
     session.say()
+    session.say(found.to_toml())
     say_charged(
         session,
         PaidRelease(found.release, book, [], []),
@@ -261,13 +263,8 @@ def bounds(
     )
     session.answer(
         {
-            "column": column,
-            "low": found.low,
-            "high": found.high,
-            "coverage": found.coverage,
+            **found.to_dict(),
             "toml": found.to_toml(),
-            "release_sha256": found.release.sha256,
-            "warning": found.warning,
             "wrote": output,
         }
     )
@@ -325,11 +322,9 @@ def _cells(schema: Schema) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name in schema.names:
         facts = _column(name, schema[name])
-        bounds = (
-            ("", "", "") if facts["levels"] else (f"{facts['low']:.12g}", f"{facts['high']:.12g}", str(facts["steps"]))
-        )
-        levels, where = _some(facts["levels"] or ()), _source(facts["provenance"])
-        rows.append((name, facts["kind"], *bounds, levels, _text(facts["on_missing"]), where))
+        values = _some(facts["levels"]) if facts["levels"] else f"{facts['low']:,.12g} to {facts['high']:,.12g}"
+        values += f" in {facts['steps']:,} steps" if facts["kind"] == "numeric" else ""
+        rows.append((name, facts["kind"], values, _text(facts["on_missing"]), _source(facts["provenance"])))
     return rows
 
 

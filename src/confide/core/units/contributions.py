@@ -21,6 +21,7 @@ from confide.core.allowance import UNIT_SHARE, Allowance
 from confide.core.events import BudgetItem, Composed, Event, exact_cost
 from confide.core.exact import digest
 from confide.core.plan import Plan
+from confide.core.ranges import judged
 from confide.core.release import Noisy, Release
 from confide.core.statistic import Codes, RecordMap, Total
 from confide.core.units.privacy_unit import UNIT_ROW, WHOLE, unit_flags
@@ -241,7 +242,10 @@ def counted(release: Release) -> Counted | None:
 
 
 def shown(result: _Result, release: Release) -> _Result:
-    """The result with what its unit adds to its flags and facts, once; the result itself where each record stands for itself."""
+    """The result with what its ranges say of its status, and its unit of its flags and facts, once."""
+    status, reason = judged(release.ranges, str(getattr(result, "status", "")))
+    if reason:
+        result = cast(_Result, replace(cast(Any, result), status=status, reason=reason))
     return result if release.plan.declared.plain else _with_units(result, release)
 
 

@@ -11,6 +11,7 @@ from math import expm1, floor, inf, isinf, log1p, sqrt
 from numbers import Integral
 from typing import Any
 
+from confide import _docs
 from confide.errors import PrivacyError
 from confide.guarantees.curves.composed import Composed, composed
 from confide.guarantees.curves.curve import Curve
@@ -39,16 +40,6 @@ def gaussian(mu: float) -> Curve:
     mu : float
         Sensitivity over the SD of the noise, above 0.
 
-    Returns
-    -------
-    Curve
-        The curve.
-
-    Raises
-    ------
-    PrivacyError
-        `mu` is not a finite number above 0.
-
     Examples
     --------
     >>> round(gaussian(1.0).delta(1.0), 6)
@@ -64,16 +55,6 @@ def laplace(epsilon: float) -> Curve:
     ----------
     epsilon : float
         Sensitivity over the scale of the noise, above 0.
-
-    Returns
-    -------
-    Curve
-        The curve.
-
-    Raises
-    ------
-    PrivacyError
-        `epsilon` is not a finite number above 0.
 
     Examples
     --------
@@ -94,16 +75,6 @@ def approx_dp(epsilon: float, delta: float = 0.0) -> Curve:
         Privacy parameter, above 0.
     delta : float, default 0
         Additive part, at least 0 and below 1.
-
-    Returns
-    -------
-    Curve
-        The curve.
-
-    Raises
-    ------
-    PrivacyError
-        A parameter is outside its range.
 
     Examples
     --------
@@ -144,16 +115,6 @@ def symmetric_laplace(d: float, c: float) -> Curve:
         Number of coordinates, at least 1, or `math.inf`.
     c : float
         Shift in standard deviations of the noise, from 1e-12 to 1e8.
-
-    Returns
-    -------
-    Curve
-        The curve.
-
-    Raises
-    ------
-    PrivacyError
-        A parameter is outside its range.
 
     Examples
     --------
@@ -425,3 +386,6 @@ def calibrate_symmetric_laplace(epsilon: float, delta: float, d: float, *, zeta:
         low, high = (middle, high) if fits(middle) else (low, middle)
     rounded = floor(low / _DIGITS) * _DIGITS if low > 1e-2 else low
     return rounded if fits(rounded) else low
+
+
+_docs.tell("PrivacyError", gaussian, laplace, approx_dp, symmetric_laplace, returns="The curve.")

@@ -230,7 +230,7 @@ def spherical_gap(law: Radial, c: float, epsilon: float, radii: int = 40, angles
     s = np.log(rho)
     heights = law.log_density(s)
     far = np.exp(law.inverse(heights - epsilon)) if epsilon > 0 else rho
-    # the neighbour is likelier by e^epsilon beyond the distance `far` from the own centre: for angles below `widest`
+    # the neighbor is likelier by e^epsilon beyond the distance `far` from the own centre: for angles below `widest`
     widest = np.arccos(np.clip(((far - rho) * (far + rho) - c * c) / (2 * rho * c), -1.0, 1.0))
     total = np.zeros_like(rho)
     for low, high, nodes, sines in _angles(law.d, angles):
@@ -338,7 +338,7 @@ class SymmetricLaplace(Curve):
         exact = spherical_gap(radial(int(self.d)), self.c, epsilon)
         if exact > 0:
             return exact * (1 + _RAISE_GAP)
-        # so far out that the neighbour is the likelier one only within e^-60 of it
+        # so far out that the neighbor is the likelier one only within e^-60 of it
         return min(_DEEP, _pole(int(self.d), self.c, epsilon))
 
     def exact_delta(self, epsilon: float) -> float:

@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import atanh, cosh, erf, exp, expm1, log, log1p, sinh, sqrt, tanh
 
+from confide import _docs
 from confide._special import erfinv, log_ndtr, ndtr, ndtri_exp
 from confide.guarantees.mechanisms.gaussian import bracket
 from confide.guarantees.validation import SLACK, level, renyi_order, share
@@ -59,11 +60,6 @@ def laplace_epsilon(mu: float, delta: float = 0.0) -> float:
     -------
     float
         Sensitivity over scale. Not rounded; that of `calibrate_laplace` is rounded down.
-
-    Raises
-    ------
-    PrivacyError
-        A parameter is outside its range.
 
     Examples
     --------
@@ -103,11 +99,6 @@ def laplace_mu(epsilon: float, delta: float = 0.0) -> float:
     float
         mu, not rounded; 0 where delta alone is enough.
 
-    Raises
-    ------
-    PrivacyError
-        A parameter is outside its range.
-
     Examples
     --------
     >>> round(laplace_mu(0.9655291620576917), 10)
@@ -140,11 +131,6 @@ def pure_mu(epsilon: float) -> float:
     float
         mu, not rounded; ``PureDP(epsilon).to_gdp()`` is rounded up.
 
-    Raises
-    ------
-    PrivacyError
-        `epsilon` is not a finite number above 0.
-
     Examples
     --------
     >>> round(pure_mu(1.0), 10)
@@ -172,11 +158,6 @@ def pure_epsilon(mu: float) -> float:
     -------
     float
         epsilon, not rounded down.
-
-    Raises
-    ------
-    PrivacyError
-        `mu` is not a finite number above 0.
 
     Examples
     --------
@@ -264,11 +245,6 @@ def pure_renyi(order: float, epsilon: float) -> float:
     float
         The divergence, not rounded.
 
-    Raises
-    ------
-    PrivacyError
-        A parameter is outside its range.
-
     References
     ----------
     Bun and Steinke (2016), Concentrated differential privacy, TCC.
@@ -305,11 +281,6 @@ def laplace_renyi(order: float, epsilon: float) -> float:
     float
         The divergence, not rounded.
 
-    Raises
-    ------
-    PrivacyError
-        A parameter is outside its range.
-
     Examples
     --------
     >>> round(laplace_renyi(2.0, 1.0), 6), round(laplace_renyi(2.0, 1e-9), 24)
@@ -329,3 +300,6 @@ def laplace_renyi(order: float, epsilon: float) -> float:
         return log1p((a * expm1(b * epsilon) + b * expm1(-a * epsilon)) / (a + b)) / b
     tail = b / a * exp(-(a + b) * epsilon) if (a + b) * epsilon < 700 else 0.0
     return epsilon + (log(a / (a + b)) + log1p(tail)) / b
+
+
+_docs.tell("PrivacyError", laplace_epsilon, laplace_mu, pure_mu, pure_epsilon, pure_renyi, laplace_renyi)

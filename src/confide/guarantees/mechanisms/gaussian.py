@@ -24,6 +24,7 @@ from math import exp, expm1, inf, isfinite, log, log1p, nextafter, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from confide import _docs
 from confide._special import erfcx
 from confide.errors import PrivacyError
 from confide.guarantees.validation import level, real, share
@@ -53,11 +54,6 @@ def log_gaussian_delta(epsilon: float, mu: float) -> float:
     -------
     float
         A number below 0, or 0 where delta is 1 to the last bit.
-
-    Raises
-    ------
-    PrivacyError
-        A parameter is outside its range.
 
     References
     ----------
@@ -97,11 +93,6 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
         A probability; 0 where it underflows. Not rounded up;
         ``GDP(mu).to_approx(epsilon=...)`` is.
 
-    Raises
-    ------
-    PrivacyError
-        A parameter is outside its range.
-
     Notes
     -----
     The relative error is below 1e-12 for delta from 1e-300 to 1 and mu from
@@ -138,11 +129,6 @@ def gaussian_epsilon(delta: float, mu: float) -> float:
     float
         Epsilon.
 
-    Raises
-    ------
-    PrivacyError
-        A parameter is outside its range.
-
     Examples
     --------
     >>> round(gaussian_epsilon(1e-6, 1.0), 10)
@@ -173,11 +159,6 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     float
         mu, right to the last digits and not rounded to the safe side;
         ``calibrate_gaussian(ApproxDP(epsilon, delta))`` is.
-
-    Raises
-    ------
-    PrivacyError
-        A parameter is outside its range.
 
     References
     ----------
@@ -263,3 +244,6 @@ def _mills_drop(x: NDArray[np.float64]) -> NDArray[np.float64]:
     for odd in range(31, 1, -2):
         series = 1 - odd * square * series
     return np.where(direct, 1 - x * np.sqrt(np.pi / 2) * erfcx(x / np.sqrt(2)), square * series)
+
+
+_docs.tell("PrivacyError", log_gaussian_delta, gaussian_delta, gaussian_epsilon, gaussian_mu)

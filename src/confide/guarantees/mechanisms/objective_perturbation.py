@@ -271,7 +271,7 @@ def _expected(epsilon: float, losses: Array, after: float) -> float:
 
 
 _LADDER = 24
-# the same where two neighbours are chained
+# the same where two neighbors are chained
 _CHAINED = 1e-12
 
 
@@ -300,7 +300,7 @@ class Objective(Curve):
     def _profile(self, epsilons: Floats) -> Floats:
         values = np.array([self._delta(float(e)) for e in epsilons])
         if self.replaced:
-            # chaining two neighbours multiplies what the numbers may be wrong by; a profile falls, so a smaller epsilon bounds it
+            # chaining two neighbors multiplies what the numbers may be wrong by; a profile falls, so a smaller epsilon bounds it
             steps = np.arange(1, _LADDER + 1) * (self.mu + self.after)
             least = np.minimum.accumulate([self._delta(float(e)) for e in steps])
             reached = np.searchsorted(steps, epsilons, side="right")

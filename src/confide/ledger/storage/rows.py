@@ -162,7 +162,8 @@ def unpaid_charge(connection: Connection, dataset: str, charge: Charge) -> dict[
     if taken is not None:
         raise ReleaseError(
             f"charge {charge.seq} of dataset {dataset!r} has a receipt already (entry {taken}); one charge pays for "
-            "one release; charge again with ledger.charge"
+            "one release",
+            "charge again with ledger.charge",
         )
     return dict(row)
 

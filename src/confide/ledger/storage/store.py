@@ -62,7 +62,7 @@ def explained(
         reason, undone = reason_of(cause)
         if reason is None:
             raise PlanError(
-                f"{name}: not a ledger, or damaged ({cause}); restore it from a backup, or give the place of a ledger"
+                f"{name}: not a ledger, or damaged ({cause})", "restore it from a backup, or give the place of a ledger"
             ) from None
         unknown = progress.committing and not undone
         state = (

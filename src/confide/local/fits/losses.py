@@ -310,7 +310,7 @@ class Hinge(Kinked):
 
     def checked(self, y: Array) -> None:
         if not np.isin(y, (-1.0, 1.0)).all():
-            raise PlanError("a response of the hinge loss is published as -1 and 1; recode it")
+            raise PlanError("a response of the hinge loss is published as -1 and 1", "recode it")
 
 
 @dataclass(frozen=True)

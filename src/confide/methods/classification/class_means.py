@@ -72,6 +72,7 @@ from confide.sums.clusters.cluster_covariance import (
     with_scores,
 )
 from confide.sums.coding import BITS, BOUND
+from confide.sums.ranges import RangedMethod, Width
 
 
 def class_truth(frame: Any, own: ClassDesign, radius: float) -> dict[str, float]:
@@ -153,7 +154,7 @@ _SQUARES, _MEAT = Fraction(1, 5), Fraction(3, 20)
 
 
 @dataclass(frozen=True)
-class ClassMeans(OfClasses):
+class ClassMeans(RangedMethod, OfClasses):
     """Class means, shares and a Gaussian classifier. The default for classes.
 
     Estimates the share of each class and the mean of each feature in it, for
@@ -198,6 +199,17 @@ class ClassMeans(OfClasses):
     intervals: ClassVar[str] = "shares and means of classes; sampling and privacy noise"
     units: ClassVar[tuple[str, ...]] = ("keep", "weight")
     unit_meat: ClassVar[bool] = True
+    of_means: ClassVar[bool] = True
+
+    def summed(self, schema: Schema) -> tuple[str, ...]:
+        design = self._own(schema).design
+        return tuple(name for name in design.columns if name not in design.response.columns)
+
+    def width(self, plan: Plan, name: str) -> Width:
+        own, sd = self._own(plan.declared), plan.spend("sums").noise_sd
+        rows = self._rows(own, plan.relation)
+        assert sd is not None
+        return Width.of_means(((sd / rows.per_count) ** 2, (sd / rows.steps) ** 2), len(own.classes))
 
     def rules(self, schema: Any) -> tuple[str, ...]:
         """By weight where variances are released and scores are few; else one row of each unit."""

@@ -63,6 +63,7 @@ from confide.results.pages.content import Flag, check_names
 from confide.schema import CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
+from confide.sums.ranges import RangedMethod
 
 #: D below this many records at the kernel's peak is a quotient of nothing.
 _FLOOR = 2.0
@@ -190,7 +191,7 @@ def range_of(points: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True)
-class Kernel(FormulaMethod):
+class Kernel(RangedMethod, FormulaMethod):
     """Kernel regression of one feature as a whole curve, with bands.
 
     Estimates f_h(x) = E[K(x, X) Y]/E[K(x, X)], where K is the Gaussian kernel
@@ -303,6 +304,11 @@ class Kernel(FormulaMethod):
         }
         return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
 
+    def summed(self, schema: Schema) -> tuple[str, ...]:
+        """The response; the feature where its bandwidth follows from its range, so that the number of cells does not."""
+        design = self._design(schema)
+        return tuple(design.response.columns if self.bandwidth is not None else design.columns)
+
     def _design(self, schema: Any) -> ModelMatrix:
         design = super()._design(schema)
         one_feature(design, self.name)
@@ -360,7 +366,8 @@ class Kernel(FormulaMethod):
     def infer(self, release: Release, options: ResultOptions | None = None) -> Curve:
         """The curve at points a twelfth of a bandwidth apart. `PlanError` for any option, because there is none."""
         (options or ResultOptions()).only()
-        design, h = self._design(release.plan.declared), float(release.plan.constants["bandwidth"])
+        design, n = self._design(release.plan.declared), release.plan.n
+        h = self._bandwidth(design, n or _USUAL)
         rows, residuals = self._rows(design, h)
         axis, response = rows.axis, design.response
         smooth = Smooth.of(axis, release["curve"])

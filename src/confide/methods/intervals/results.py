@@ -283,7 +283,7 @@ class Posterior(_Inferred):
         return (
             Column("term", self.names, "name"),
             Column("estimate", self._estimates(), head="median"),
-            Column("posterior_sd", [one.sd for one in self.marginals], "std_err", head="posterior SD"),
+            Column("posterior_sd", [one.sd for one in self.marginals], "std_err"),
             Column("ci_low", low, "interval"),
             Column("ci_high", high, "interval"),
         )

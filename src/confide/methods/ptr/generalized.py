@@ -222,7 +222,7 @@ class UniformBound:
     test_epsilon: float
     failure: float
 
-    proof = "private upper bound of a data-dependent loss, valid under both neighbours"
+    proof = "private upper bound of a data-dependent loss, valid under both neighbors"
 
     def __post_init__(self) -> None:
         _check_moves(self.moves)

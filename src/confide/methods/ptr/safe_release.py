@@ -412,8 +412,8 @@ def _rehearse(bound: SafetyBound, record: ColumnCodes, n: int | None, *, adaptiv
     def fault(name: str, what: str) -> PlanError:
         return PlanError(
             f"{who}.{name} {what}, on {size} test records of the columns {', '.join(record.columns)} (in this order; public, from the "
-            f"schema alone). On records this error would be hidden and noise released; correct {who}.{name}, or name its columns: "
-            "columns=(...)"
+            "schema alone). On records this error would be hidden and noise released",
+            f"correct {who}.{name}, or name its columns: columns=(...)",
         )
 
     def number(name: str, compute: Callable[[], Any]) -> float:

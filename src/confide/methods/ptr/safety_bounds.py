@@ -171,7 +171,7 @@ class LeadingEigenvector(CertifiedBound):
 
     @property
     def level0(self) -> float | None:  # type: ignore[override]
-        # one-sided: the gap of X alone counts, so nothing is lost to the neighbour's
+        # one-sided: the gap of X alone counts, so nothing is lost to the neighbor's
         return None if self.gap0 is None else self.gap0 - self.moves
 
     def alpha_at(self, t: float) -> float:

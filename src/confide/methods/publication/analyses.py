@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -80,12 +80,17 @@ def _is_plain(value: Any) -> bool:
     return True
 
 
-def method_of(analysis: Mapping[str, Any]) -> Method:
-    """The method of a stored analysis."""
-    try:
-        return registry.make(analysis["method"], **analysis["parameters"])
-    except ConfideError as error:
-        raise faulty([(analysis["analysis"], error)]) from None
+def methods_of(asked: Iterable[Mapping[str, Any]]) -> dict[str, Method]:
+    """The methods of stored analyses, by name."""
+    made, problems = dict[str, Method](), list[tuple[str, ConfideError]]()
+    for one in asked:
+        try:
+            made[one["analysis"]] = registry.make(one["method"], **one["parameters"])
+        except ConfideError as error:
+            problems.append((one["analysis"], error))
+    if problems:
+        raise faulty(problems)
+    return made
 
 
 def weights_of(shares: Any, names: list[str]) -> dict[str, Fraction] | None:
@@ -127,7 +132,9 @@ def needs_its_own(error: PrivacyError, request: Guarantee) -> PrivacyError:
 
 def faulty(problems: list[tuple[str, ConfideError]]) -> ConfideError:
     """One error for all analyses that cannot be planned."""
-    kinds = {type(error) for _, error in problems}
+    for name, error in problems:
+        error.analysis = name
+    errors = [error for _, error in problems]
+    kinds = {type(error) for error in errors}
     kind = kinds.pop() if len(kinds) == 1 else PlanError
-    told = "; ".join(f"question {name!r}: {error}" for name, error in problems)
-    return kind(told if len(problems) == 1 else f"{len(problems)} analyses cannot be planned. {told}")
+    return errors[0] if len(errors) == 1 else kind(f"{len(errors)} analyses cannot be planned", parts=errors)

@@ -42,6 +42,7 @@ from confide.core import (
 from confide.core.events import Event, exact_cost
 from confide.core.meter import in_rounds
 from confide.core.plan import method_parameters
+from confide.core.ranges import ColumnRange, in_ranges, spend_name, to_public
 from confide.core.release import of_parts, prefixed, statistics_of
 from confide.core.units.contributions import counted_once, shown
 from confide.core.units.privacy_unit import protected
@@ -52,7 +53,7 @@ from confide.margins import Targets, smallest
 from confide.methods.publication.analyses import (
     EXAMPLE,
     faulty,
-    method_of,
+    methods_of,
     needs_its_own,
     pairs,
     request_of,
@@ -60,8 +61,9 @@ from confide.methods.publication.analyses import (
     weights_of,
 )
 from confide.results.pages.publication import Report
-from confide.schema import CodedFrame
+from confide.schema import CodedFrame, Schema
 from confide.schema.formulas.conditions import overlap, parse_predicate
+from confide.sums.ranges import ColumnRanges, RangedMethod, Width, share_of
 
 # What questions without an exact Gaussian cost leave of the level, so that their sum, rounded up in doubles, still fits: 2^-40 of mu.
 _LEFT = 1 - 2.0**-40
@@ -143,7 +145,7 @@ class Publication(Method):
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise PlanError(f"a publication has each name once, got {twice!r} twice", "rename one of the analyses")
-        made = {one["analysis"]: method_of(one) for one in asked}
+        made = methods_of(asked)
         # with all parameters, so that a question is the same however it was given
         put(self, "analyses", tuple(stored(name, method) for name, method in made.items()))
         put(self, "shares", weights_of(self.shares, names))
@@ -173,6 +175,39 @@ class Publication(Method):
             )
         return schema
 
+    def _sharing(self, schema: Any) -> dict[str, RangedMethod]:
+        """The analyses of all records whose columns have one range; none where fewer than two could share one."""
+        apart = {
+            name: method
+            for name, (method, _) in self._parts(self._pooled(schema)[0]).items()
+            if isinstance(method, RangedMethod) and method.where is None and method.bounds in ("auto", "found")
+        }
+        columns = [name for method in apart.values() for name in method.to_find(schema)]
+        return apart if len(set(columns)) < len(columns) else {}
+
+    def ranges(self, schema: Any) -> ColumnRanges | None:
+        """Found once, for all analyses that share a column: the widest that one of them asks for."""
+        sharing = self._sharing(schema)
+        columns = {name: own for method in sharing.values() for name, own in method.to_find(schema).items()}
+        if not columns:
+            return None
+
+        share = share_of(columns, of_means=any(method.of_means for method in sharing.values()))
+        return ColumnRanges(columns, share, partial(_widths, sharing, schema))
+
+    def _found(self, schema: Schema, plan: Plan, meter: Meter) -> dict[str, dict[str, ColumnRange]]:
+        """The ranges of the columns of each analysis that shares them: one for all means and totals, one for all coefficients."""
+        found: dict[str, dict[str, ColumnRange]] = {}
+        sharing, step = self._sharing(schema), self.ranges(schema)
+        for kind in (True, False) if step is not None else ():
+            alike = {name: method for name, method in sharing.items() if method.of_means is kind}
+            keep = all(method.bounds == "auto" for method in alike.values())
+            own = replace(step, widths=partial(_widths, alike, schema), keep=keep)
+            columns = dict.fromkeys(name for method in alike.values() for name in method.to_find(schema))
+            ranges = {name: own.found(name, meter.drawn(spend_name(name)), plan) for name in columns}
+            found |= {name: {one: ranges[one] for one in method.to_find(schema)} for name, method in alike.items()}
+        return found
+
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
@@ -181,11 +216,11 @@ class Publication(Method):
         allowance = replace(_Whole.of(privacy, self, schema), weighted=False)
         level = allowance.level
         assert isinstance(level, GDP)
-        whole = self._level(level.mu)
+        whole = self._level(level.mu) * (1 if allowance.step is None else 1 - allowance.step.share)
         children, warnings = {}, []
         problems: list[tuple[str, ConfideError]] = []
         pooled, told = self._pooled(schema)
-        for name, (method, share) in self._parts(pooled).items():
+        for name, (method, share) in self._drawn(pooled, schema).items():
             request = request_of(method, sqrt_down(share * whole), allowance.relation)
             if isinstance(request, PureDP):
                 warnings.append(
@@ -255,6 +290,14 @@ class Publication(Method):
             elif name == pool.names[0]:
                 found[pool.name] = pool.method, sum((self.fractions[own] for own in pool.names), Fraction(0))
         return found
+
+    def _drawn(self, pooled: Iterable[Pool], schema: Any) -> dict[str, tuple[Method, Fraction]]:
+        """The same, those that share ranges as they are drawn."""
+        sharing = self._sharing(schema)
+        return {
+            name: (replace(method, bounds="shared") if name in sharing else method, share)  # type: ignore[call-arg]
+            for name, (method, share) in self._parts(pooled).items()
+        }
 
     def _crossings(self, schema: Any) -> tuple[str, ...]:
         """Analyses that are one analysis of disjoint subgroups, and would cost once."""
@@ -344,8 +387,18 @@ class Publication(Method):
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """All analyses in lock step, each within its plan; the public numbers under the analyses' names."""
-        parts = self._parts(self._pooled(plan.declared)[0])
-        found = in_rounds(source, {name: partial(meter.draw_part, method, name) for name, (method, _) in parts.items()})
+        schema = plan.declared
+        parts, ranges = self._drawn(self._pooled(schema)[0], schema), self._found(schema, plan, meter)
+
+        def own(name: str, method: Method, records: Source) -> Mapping[str, Any]:
+            child, found = plan.children[name], ranges.get(name)
+            if found is None:
+                return meter.draw_part(method, name, child, records)
+            records, child = in_ranges(method, step, records, child, found)
+            return meter.draw_part(method, name, child, records) | to_public(found)
+
+        step = self.ranges(schema)
+        found = in_rounds(source, {name: partial(own, name, method) for name, (method, _) in parts.items()})
         public: dict[str, NDArray[Any]] = {}
         for name, outcome in found.items():
             if outcome.failed:
@@ -359,7 +412,7 @@ class Publication(Method):
     def infer(self, release: Release, options: ResultOptions | None = None) -> Report:
         """The results of all analyses. Options of one analysis are for its part: `cf.infer(release.child("model"), ...)`."""
         (options or ResultOptions()).only()
-        schema = release.plan.declared
+        schema = Schema.from_dict(release.plan.schema)
         pooled, _ = self._pooled(schema)
         self._check_children(release.plan, pooled)
         of = {name: pool for pool in pooled for name in pool.names}
@@ -370,7 +423,7 @@ class Publication(Method):
                 continue
             child = release.child(parts[name])
             if name in of:
-                results[name] = shown(method.from_pool(of[name].method, child, schema), child)
+                results[name] = shown(method.from_pool(of[name].method, child, child.plan.declared), child)
             else:
                 results[name] = engine.infer(child)
         return Report.of(release, results, {name: float(share) for name, share in self.fractions.items()}, parts)
@@ -378,10 +431,12 @@ class Publication(Method):
     def _check_children(self, plan: Plan, pooled: Iterable[Pool]) -> None:
         """Raise `ReleaseError` unless the parts of a plan are these analyses, each at its share of the level."""
         level, whose = plan.guarantee, protected(plan.schema)
-        parts = self._parts(pooled)
+        schema = Schema.from_dict(plan.schema)
+        parts, step = self._drawn(pooled, schema), self.ranges(schema)
         asked = {name: (method.name, method_parameters(method)) for name, (method, _) in parts.items()}
         found = {name: (one.method.name, dict(one.method.parameters)) for name, one in plan.children.items()}
         whole = self._level(level.mu) if isinstance(level, GDP) else Fraction(0)
+        whole *= 1 if step is None else 1 - step.share
         for name, (method, share) in parts.items():
             request = request_of(method, sqrt_down(share * whole), plan.relation)
             if asked != found or plan.children[name].requested != replace(request, unit=whose):
@@ -435,6 +490,12 @@ def _assuming(allowance: Allowance, children: Iterable[Plan]) -> Allowance:
 
 def _planned_at(method: Method, schema: Any, relation: str, n: int | None, level: float) -> Plan:
     return engine.plan(method, schema, GDP(level, relation=relation), n=n)
+
+
+def _widths(of: Mapping[str, RangedMethod], schema: Schema, column: str, plan: Plan) -> tuple[Width, ...]:
+    """What each analysis of a column asks of its range."""
+    asking = ((name, method) for name, method in of.items() if column in method.to_find(schema))
+    return tuple(replace(method, bounds="shared").width(plan.children[name], column) for name, method in asking)
 
 
 _PRIVACY: Mapping[str, Any] = {"mu": GDP, "rho": ZCDP, "epsilon": PureDP}

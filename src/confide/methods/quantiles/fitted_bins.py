@@ -151,6 +151,6 @@ def about_quantiles(sums: Array, starts: Whole, size: int, bins: int, spans: Seq
     near /= max(float(near[-1]), 1e-9)
     laid = _NEAR * near + _HELD * share + (1 - _NEAR - _HELD) * at / size
     places = np.floor(np.interp(np.arange(bins) * (laid[-1] / bins), laid, at)).astype(np.int64)
-    # a fine bin cannot be cut: what is left over goes to its neighbours above, and below where there is no room
+    # a fine bin cannot be cut: what is left over goes to its neighbors above, and below where there is no room
     k = np.arange(bins)
     return np.asarray(np.minimum(np.maximum.accumulate(places - k), size - bins) + k)

@@ -45,7 +45,7 @@ from confide.methods.quantiles.draw import FITTED, CumulativeRounds, TreeRounds
 from confide.methods.quantiles.reading import QuantileGroup, rank_error
 from confide.methods.quantiles.results import QuantileTable, checked_quantiles
 from confide.methods.tables.layout import Layout
-from confide.methods.tables.results import missing_lines
+from confide.results.pages.content import check_names
 from confide.schema import CodedFrame, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import sides
@@ -81,7 +81,8 @@ class Quantiles(Method):
         Quantiles in the table.
     inference : {"population", "dataset"}, default "population"
         What the intervals are about: the population that the records are a sample
-        of, or exactly these records. One release answers both.
+        of, or exactly these records. Required in a call of one step. One release
+        answers both.
     fitted : int, default 384
         Number of bins that are laid where the records are, from 128 to 1,024.
 
@@ -186,6 +187,7 @@ class Quantiles(Method):
                 f"quantiles are of one column, {cut(self.formula)!r} names {len(layout.measures)}",
                 f'plan one for each, as in Quantiles("{layout.measures[0].name} ~ ...")',
             )
+        check_names(QuantileTable, (own.name for own in layout.crossing.attributes))
         if len(layout.maximal) != 1:
             raise PlanError(
                 f"{cut(self.formula)!r} asks for groups that do not partition the records",
@@ -324,7 +326,7 @@ class Quantiles(Method):
             tuple(groups),
             checked_quantiles(shown),
             inference,
-            missing_lines(release, about.layout),
+            about.layout,
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:

@@ -19,19 +19,22 @@ from confide.errors import PlanError
 from confide.guarantees import PureDP
 from confide.methods.quantiles.reading import BAND_DRAWS, GroupQuantiles, QuantileGroup
 from confide.methods.tables.intervals import difference
+from confide.methods.tables.layout import Layout
+from confide.methods.tables.reading import level_columns, level_places
+from confide.methods.tables.results import missing_lines
 from confide.noise import keyed_generator
 from confide.results.base import BaseResult
 from confide.results.pages.content import (
     ANSWERED,
     LITERAL,
     Column,
-    Flag,
     check_alpha,
+    flag_notes,
     folded,
     level_words,
     thousands,
 )
-from confide.results.pages.table import DOMINATED, DOMINATES, dominated
+from confide.results.pages.table import DOMINATES, dominated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,20 +43,9 @@ else:
     pd = later("pandas")
 
 
-_DECLARED_BOUND = Flag(
-    "at_declared_bound",
-    "an end of this interval is the declared bound alone: noise may be all that lies beyond the quantile, and the records did not move it",
-)
-
 _INTERVALS_FOR = {
     "population": "the population that the records are a sample of: sampling and privacy noise, any distribution, in whole bins",
     "dataset": "exactly these records: privacy noise alone, in whole bins",
-}
-_FLAGS = {
-    "count_below_noise": "the number of records is below three standard deviations of its privacy noise",
-    "whole_range": "privacy noise allows every value within the bounds",
-    str(_DECLARED_BOUND): _DECLARED_BOUND.words,
-    DOMINATES: DOMINATED,
 }
 _STYLES = ("-", "--", "-.", ":")
 _QUARTILES = (0.25, 0.5, 0.75)
@@ -79,6 +71,8 @@ class QuantileTable(BaseResult):
         Quantiles in the table.
     inference : {"population", "dataset"}
         What the intervals are about.
+    layout : Layout
+        What the groups are.
     laid : bool, default False
         Whether a first round laid the bins where the records are.
     """
@@ -86,11 +80,13 @@ class QuantileTable(BaseResult):
     groups: tuple[QuantileGroup, ...]
     q: tuple[float, ...]
     inference: str  # type: ignore[misc]  # of the class in families of one target
+    layout: Layout
     laid: bool = False
 
     family: ClassVar[str] = "quantiles"
     rows_are: ClassVar[str] = "quantile"
     pictures: ClassVar[tuple[str, ...]] = ("box", "cdf", "histogram")
+    own_columns: ClassVar[tuple[str, ...]] = ("term", "quantile", "n", "estimate", "ci_low", "ci_high", "flags")
 
     @classmethod
     def read(
@@ -99,7 +95,7 @@ class QuantileTable(BaseResult):
         groups: tuple[QuantileGroup, ...],
         q: tuple[float, ...],
         inference: str,
-        legend: tuple[tuple[str, str], ...] = (),
+        layout: Layout,
     ) -> Self:
         """The result of a release."""
         found = [(group, group.quantiles(np.array(q), 0.05)) for group in groups]
@@ -131,8 +127,9 @@ class QuantileTable(BaseResult):
             groups=groups,
             q=q,
             inference=inference,
+            layout=layout,
             laid="starts" in release.public,
-            legend=legend,
+            legend=missing_lines(release, layout),
         )
 
     # the table --------------------------------------------------------------------------------------------------------
@@ -142,16 +139,44 @@ class QuantileTable(BaseResult):
         """One name for each row: "0.5", "sex=F, 0.5"."""
         return tuple(_name(group, q) for group in self.groups for q in self.q)
 
+    @property
+    def title(self) -> str:
+        """Which quantiles, of what, by what."""
+        if self.q == (0.5,):
+            return f"Median {self.response}{self.layout.by()}"
+        return self._titled("quartiles" if self.q == _QUARTILES else "quantiles")
+
+    def _titled(self, what: str) -> str:
+        return f"{self.response[:1].upper()}{self.response[1:]}{self.layout.by()}: {what}"
+
+    @property
+    def _places(self) -> NDArray[np.int64]:
+        return level_places(self.layout.crossing, self.layout.shown)
+
+    @property
+    def _order(self) -> list[int]:
+        """The groups level by level, with totals last."""
+        return [int(place) for place in np.lexsort((*self._places[::-1], np.zeros(len(self.groups))))]
+
+    @property
+    def shown(self) -> list[int]:
+        """Groups level by level, with totals last."""
+        return [group * len(self.q) + place for group in self._order for place in range(len(self.q))]
+
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """estimate, ci_low, ci_high, flag; one row for each quantile of each group."""
+        """Levels of the group, quantile, n, estimate, ci_low, ci_high, flags; one row for each quantile of each group."""
         found = [group.quantiles(np.array(self.q), alpha) for group in self.groups]
-        marks = self._marks(found)
+        each, several, points = len(self.q), len(self.groups) > 1, np.concatenate([one.estimates for one in found])
+        levels = level_columns(self.layout.crossing, self._places)
         return (
-            Column("term", self.names, "name", head=self.rows_are),
-            Column("estimate", np.concatenate([one.estimates for one in found])),
+            Column("term", self.names, "name", printed=False),
+            *(Column(name, np.repeat(own.astype(object), each), "text") for name, own in levels.items()),
+            Column("quantile", np.tile(self.q, len(found)), "number", printed=each > 1 or not several),
+            Column("n", np.repeat([group.size for group in self.groups], each), "number", whole=True, printed=several),
+            Column("estimate", points, head="median" if self.q == (0.5,) else None),
             Column("ci_low", np.concatenate([one.low for one in found]), "interval"),
             Column("ci_high", np.concatenate([one.high for one in found]), "interval"),
-            Column("flags", marks, "text", printed=any(marks)),
+            Column("flags", self._marks(found), "text"),
         )
 
     def _marks(self, found: Sequence[GroupQuantiles]) -> list[str]:
@@ -163,7 +188,7 @@ class QuantileTable(BaseResult):
                 flags = (
                     ("count_below_noise", group.below_noise),
                     ("whole_range", whole),
-                    (str(_DECLARED_BOUND), alone),
+                    ("at_declared_bound", alone),
                     (DOMINATES, noisy and not whole),
                 )
                 marks.append(" ".join(name for name, on in flags if on))
@@ -182,9 +207,7 @@ class QuantileTable(BaseResult):
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """The flags that occur, in words, and the guarantee."""
-        used = {name for mark in self.columns(0.05)[-1].values for name in str(mark).split()}
-        own = tuple((name, words) for name, words in _FLAGS.items() if name in used)
-        return (*own, ("In words", self.guarantee.describe()))
+        return (*flag_notes(self.columns(0.05)[-1].values), ("In words", self.guarantee.describe()))
 
     def more(self, alpha: float) -> dict[str, Any]:
         """Entries of the JSON: the reading, and of each group its number of records and its distribution function."""
@@ -197,7 +220,7 @@ class QuantileTable(BaseResult):
     @property
     def params(self) -> pd.Series[float]:
         """The quantiles by name; NaN where the status says that they mean nothing."""
-        values = np.asarray(self.columns(0.05)[1].values, dtype=np.float64)
+        values = self.to_frame(0.05)["estimate"].to_numpy()
         return pd.Series(values if self.status in ANSWERED else np.full_like(values, np.nan), index=list(self.names))
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
@@ -213,8 +236,8 @@ class QuantileTable(BaseResult):
         DataFrame
             Columns 0 (low) and 1 (high), one row for each name.
         """
-        columns = self.columns(check_alpha(alpha))
-        return pd.DataFrame({0: columns[2].values, 1: columns[3].values}, index=list(self.names))
+        frame = self.to_frame(check_alpha(alpha))
+        return pd.DataFrame({0: frame["ci_low"], 1: frame["ci_high"]}).rename_axis(None)
 
     # further questions ------------------------------------------------------------------------------------------------
 
@@ -231,8 +254,8 @@ class QuantileTable(BaseResult):
         Returns
         -------
         DataFrame
-            estimate, ci_low, ci_high and flags, one row for each quantile of each
-            group.
+            The levels of the group, quantile, n, estimate, ci_low, ci_high and flags,
+            one row for each quantile of each group.
 
         Raises
         ------
@@ -255,7 +278,7 @@ class QuantileTable(BaseResult):
             estimate, ci_low and ci_high, one row for each group.
         """
         rows = [group.gap(0.25, 0.75, check_alpha(alpha)) for group in self.groups]
-        return _frame(rows, [group.name or "all" for group in self.groups], ("estimate", "ci_low", "ci_high"))
+        return _frame(rows, [group.name or "Total" for group in self.groups], ("estimate", "ci_low", "ci_high"))
 
     def diff(self, one: str, other: str, q: float | Sequence[float] = 0.5, alpha: float = 0.05) -> pd.DataFrame:
         """Quantiles of one group minus those of another, with MOVER intervals.
@@ -492,7 +515,8 @@ class QuantileTable(BaseResult):
     @property
     def drawn_groups(self) -> tuple[QuantileGroup, ...]:
         """All records alone where there is no other group; all records are a separate box, and have no curve where groups have."""
-        return self.groups if self.drawn_as == "box" else self.groups[1:] or self.groups
+        every = tuple(self.groups[place] for place in self._order)
+        return every if self.drawn_as == "box" else self.groups[1:] or self.groups
 
     def _positions(self, edges: Sequence[float]) -> NDArray[np.int64]:
         """The nearest edges of the bins. `PlanError` where they are not ascending or closer together than the bins."""
@@ -539,13 +563,12 @@ class QuantileTable(BaseResult):
     @property
     def picture_title(self) -> str:
         """What is drawn, of what, by what."""
-        by = ", ".join(dict.fromkeys(re.findall(r"(?:^|, )([^=,]+)=", self.groups[1].name))) if self.groups[1:] else ""
         what = {
             "box": "quartiles",
             "cdf": "share of records up to each value",
             "histogram": "share of records by class",
         }
-        return f"{self.response[:1].upper()}{self.response[1:]}{f' by {by}' if by else ''}: {what[self.drawn_as]}"
+        return self._titled(what[self.drawn_as])
 
     @property
     def drawn_edges(self) -> tuple[float, ...]:
@@ -609,7 +632,7 @@ def _box(result: QuantileTable, ax: Axes, alpha: float) -> None:
 
     places = np.arange(len(result.groups))[::-1]
     single = len(result.groups) == 1
-    for place, group in zip(places, result.groups, strict=True):
+    for place, group in zip(places, result.drawn_groups, strict=True):
         found = group.quantiles(np.array(_QUARTILES), alpha)
         first, median, third = found.estimates
         ax.fill_between(
@@ -620,7 +643,7 @@ def _box(result: QuantileTable, ax: Axes, alpha: float) -> None:
         at = np.array([place - 0.22, place - 0.34, place - 0.22])
         whiskers(ax, at, found.estimates, found.low, found.high, flat=True, size=2.5)
         ax.scatter(found.estimates, at, s=9, color=INK, zorder=5)
-    names = [folded(_said(group) or "all records") for group in result.groups]
+    names = [folded(_said(group) or "Total") for group in result.drawn_groups]
     ax.set_yticks(places, [""] if single else names, **LITERAL)
     ax.tick_params(axis="y", length=0)
     ax.set_ylim(-0.6, len(result.groups) - 0.5)

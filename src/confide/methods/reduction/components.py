@@ -385,11 +385,11 @@ class Basis(BaseResult):
         return (
             Column("term", self.names, "name"),
             Column("estimate", self.estimates, head="variance"),
-            Column("std_err", self.errors, "std_err", head="std. err."),
+            Column("std_err", self.errors, "std_err"),
             Column("ci_low", limits[0].to_numpy(), "interval"),
             Column("ci_high", limits[1].to_numpy(), "interval"),
-            Column("variance_share", self.explained_variance_ratio.to_numpy(), "share", head="% of variance"),
-            Column("privacy_share", self._share, "share", head="privacy share"),
+            Column("variance_share", self.explained_variance_ratio.to_numpy(), "share"),
+            Column("privacy_share", self._share, "share"),
         )
 
     def more(self, alpha: float) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from scipy.optimize import brentq
 from confide import _special as special
 from confide._arrays import Array
 from confide._helpers import later
-from confide.core import Gram, Method, Noisy, Plan, Release, ResultOptions, Statistic
+from confide.core import Gram, Noisy, Plan, Release, ResultOptions, Statistic
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.reduction.sums import JointMomentRows, JointMoments, clear_from
@@ -47,6 +47,8 @@ from confide.schema import CodedFrame, Integer, Numeric, Schema
 from confide.schema.formulas.names import parted, quoted
 from confide.sums.cells.moments import Measure, practice_places
 from confide.sums.coding import BITS, ends
+from confide.sums.columns import columns_of
+from confide.sums.ranges import RangedMethod
 
 # Standard deviations, as shares of the width between the bounds, of columns of which nothing typical is declared.
 _SPREADS = {"a sixth": 1 / 6, "a tenth": 1 / 10}
@@ -312,10 +314,10 @@ class CorrelationMatrix(BaseResult):
         return (
             Column("term", self.names, "name"),
             Column("estimate", self.estimates, head="r"),
-            Column("p_value", 2 * special.ndtr(-np.abs(z)), "p", head="p"),
+            Column("p_value", 2 * special.ndtr(-np.abs(z)), "p"),
             Column("ci_low", limits[0].to_numpy(), "interval"),
             Column("ci_high", limits[1].to_numpy(), "interval"),
-            Column("privacy_share", self._share, "share", head="privacy share"),
+            Column("privacy_share", self._share, "share"),
         )
 
     def more(self, alpha: float) -> dict[str, Any]:
@@ -401,7 +403,7 @@ def expected(plan: Plan, rows: JointMomentRows, schema: Any, n: int | None) -> s
     return spread_words(rows.measures, schema, lambda place, variance: float(clear_from(noise, place, variance)), n)
 
 
-class OfColumns(Method):
+class OfColumns(RangedMethod):
     """Base of methods on joint moments of columns.
 
     Parameters
@@ -418,6 +420,9 @@ class OfColumns(Method):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", listed(self.columns))
+
+    def summed(self, schema: Schema) -> tuple[str, ...]:
+        return columns_of(*measures_of(self.columns, schema, self.term_bounds))
 
     def about(self, schema: Any) -> JointMomentRows:
         return JointMomentRows(measures_of(self.columns, schema, self.term_bounds))

@@ -310,7 +310,8 @@ class Select(Method):
         kind = loss_named(str(name))
         if kind is None:
             raise PlanError(
-                f"the loss {name!r} is not registered here; import what brings it, with @confide.selection.register_loss"
+                f"the loss {name!r} is not registered here",
+                "import what brings it, with @confide.selection.register_loss",
             )
         return kind(**settings)
 

@@ -15,7 +15,7 @@ from confide.methods.tables.sums import UnitWeight
 from confide.schema import Categorical, Schema, Unit
 from confide.schema.formulas.expression import summary_words
 from confide.schema.formulas.formula import cut, parsed
-from confide.schema.formulas.names import column_named, hidden, parted, quoted, restored, sides
+from confide.schema.formulas.names import column_named, hidden, parted, quoted, restored, sides, unknown_names
 from confide.sums.cells.cell_sums import Attribute, Axes, Crossing
 from confide.sums.cells.moments import Measure
 from confide.sums.cells.weighted_cells import CappedWeight
@@ -127,6 +127,13 @@ class Layout:
         left, right = both_sides(self.formula)
         plain, total = without_total(right)
         return self.formula if total else f"{left.strip()} ~ {plain}" if left else plain
+
+    def by(self, *, turned: bool = False) -> str:
+        """The groups at the end of a title, such as " by sex and region"; turned: the other way round, of two factors."""
+        right = both_sides(self.words)[1].strip().replace("`", "")
+        factors = [part.strip() for part in right.split("*")]
+        factors = factors[::-1] if len(factors) == 2 and turned else factors
+        return "" if right == "1" else f" by {' and '.join(factors)}"
 
     @property
     def drops(self) -> bool:
@@ -297,8 +304,10 @@ class FormulaReader:
         call = _CUT.fullmatch(text)
         if call is not None:
             return self._cut(call.group(1))
-        if self._name(text) in self.schema or text in self._names:
+        if self._name(text) in self.schema:
             return Attribute.of(self._name(text), self.schema)
+        if text in self._names:
+            raise unknown_names(SchemaError, "the formula", self.shown, self.schema.names, self._name(text))
         if meant := summary_words(self.shown):
             raise PlanError(f"the formula {self.shown!r} is refused: {meant}")
         if re.match(r"(any|all|number)\s*\(", text):
@@ -326,8 +335,5 @@ class FormulaReader:
                 f"write cut({quoted(self._name(first))}, 18, 65)",
             ) from None
         if self._name(first) not in self.schema:
-            raise SchemaError(
-                f"cut names {self._name(first)!r}, which is not a column of the schema{near_match(self._name(first), self.schema.names)}; "
-                f"it has: {', '.join(self.schema.names)}"
-            )
+            raise unknown_names(SchemaError, "cut", quoted(self._name(first)), self.schema.names)
         return Attribute.cut(self._name(first), points, self.schema)

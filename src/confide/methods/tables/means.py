@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide._helpers import later
-from confide.core import MenuEntry, Release, Statistic
+from confide.core import Allowance, MenuEntry, Plan, Release, Statistic
 from confide.errors import PlanError
 from confide.methods.tables.comparing import mean_tests
 from confide.methods.tables.comparing.chi_square import refused
@@ -47,8 +47,10 @@ from confide.schema import CodedFrame, Schema
 from confide.schema.formulas.design import checked_bounds
 from confide.schema.formulas.names import parted, sides
 from confide.sums.cells.cell_sums import Axes
-from confide.sums.cells.moments import MomentRows, count_steps, practice_values
+from confide.sums.cells.moments import Measure, MomentRows, count_steps, practice_values
 from confide.sums.coding import ends
+from confide.sums.columns import columns_of
+from confide.sums.ranges import RangedMethod, Width
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,10 +225,11 @@ class TotalTable(MeasuredTable):
                     yield (middle * n + half * s) / self.points(axes, column)[1]
 
 
-class MomentMethod(TableMethod):
+class MomentMethod(RangedMethod, TableMethod):
     """Common base of means and totals: moments in each cell."""
 
     per_level: ClassVar[bool] = True
+    of_means: ClassVar[bool] = True
 
     term_bounds: Mapping[str, tuple[float, float]] | None
 
@@ -239,14 +242,31 @@ class MomentMethod(TableMethod):
                 f"weights must name a numeric column of the schema, got {self.weights!r}",
                 "leave it out for records that count alike",
             )
-        bounds = tuple(sorted(checked_bounds(self.term_bounds).items()))
-        return _layout(formula, bounds, schema, self.weights)
+        bounds = checked_bounds(self.term_bounds) | Schema.of(schema).terms
+        return _layout(formula, tuple(sorted(bounds.items())), schema, self.weights)
 
     def _rows(self, layout: Layout, axes: Axes, relation: str) -> MomentRows:
         return MomentRows(layout.crossing, axes, layout.measures, count_steps(len(layout.measures), relation))
 
     def statistic(self, layout: Layout, axes: Axes, relation: str) -> Statistic:
         return cell_totals(layout, self._rows(layout, axes, relation))
+
+    def summed(self, schema: Schema) -> tuple[str, ...]:
+        layout = self.about(schema)
+        others = columns_of(layout.crossing, layout.weight if isinstance(layout.weight, Measure) else None)
+        return tuple(own.name for own in layout.measures if own.term.plain is not None and own.name not in others)
+
+    def terms(self, schema: Schema) -> dict[str, Measure]:
+        own = self.about(schema).measures
+        apart = (one for one in own if one.term.plain is None and one.term.steps > 2)
+        return {one.name: one for one in apart if all(all(schema[name].declared) for name in one.columns)}  # type: ignore[union-attr]
+
+    def width(self, plan: Plan, name: str) -> Width:
+        layout, allowance = self.about(plan.declared), Allowance.of(plan.requested, self, plan.declared)
+        finest = layout.shown[-1]
+        unit = allowance.rows_per_unit**2 / float(allowance.amount)
+        noise = self._noises(layout, self.strategy(layout).variance(finest) * unit, plan.relation)
+        return Width.of_means(noise, layout.crossing.cells(finest))
 
     def survey_rows(self, layout: Layout, relation: str) -> MomentRows:
         return self._rows(layout, (), relation)
@@ -329,7 +349,7 @@ class _Summary(MomentMethod):
 
     def joint(self, formula: str) -> Means:
         own = (self.inference, self.population_size, self.term_bounds, self.weights)
-        return Means(formula, *own, where=self.where)
+        return Means(formula, *own, where=self.where, bounds=self.bounds)
 
     def told(self, release: Release, layout: Layout) -> dict[str, Any]:
         return {"rows": self._rows(layout, (), release.plan.relation)}
@@ -387,7 +407,7 @@ class Means(_Summary):
     menu: ClassVar[MenuEntry | None] = MenuEntry(
         "A mean by group",
         "{number} ~ {label} | {number} ~ 1",
-        "Of the left column by the right; ~ 1: of all.",
+        "Of income in each region, for income ~ region; of all, for ~ 1.",
         command='table "{}"',
         place=3,
     )
@@ -400,14 +420,18 @@ class Means(_Summary):
     shown_as: ClassVar[type[CellTable]] = MeanTable
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
-        """Of the first column in its units, with an SD of a third of the half-range and a mean halfway between middle and bound."""
+        """Of the first column in its units: of its typical mean and SD, else an SD of a third of the half-range, halfway to a bound."""
         v0, v1 = self._noises(layout, noise, relation)
-        sampling = count / 9 if self.inference == "population" else 0.0
-        return layout.measures[0].half * sqrt(sampling + v1 + v0 / 4) / count
+        own = layout.measures[0]
+        mean, sd = own.typical or (own.middle + own.half / 2, own.half / 3)
+        away, spread = (mean - own.middle) / own.half, sd / own.half
+        sampling = count * spread**2 if self.inference == "population" else 0.0
+        return own.half * sqrt(sampling + v1 + v0 * away**2) / count
 
     def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
         """The typical mean of the first column, where the schema states one."""
-        return layout.measures[0].typical
+        typical = layout.measures[0].typical
+        return None if typical is None else typical[0]
 
     def _summary(self, total: Array, count: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -459,7 +483,7 @@ class Totals(_Summary):
     menu: ClassVar[MenuEntry | None] = MenuEntry(
         "A total by group",
         "{number} ~ {label} | {number} ~ 1",
-        "Of the left column by the right.",
+        "Of income in each region, for income ~ region.",
         command='table "{}" --kind totals',
         place=4,
     )
@@ -473,15 +497,16 @@ class Totals(_Summary):
     shown_as: ClassVar[type[CellTable]] = TotalTable
 
     def expected(self, layout: Layout, axes: Axes, count: float, noise: float, relation: str) -> float:
-        """Of the first column in its units, with an SD of a third of the half-range and a mean in the middle."""
+        """Of the first column in its units: of its typical mean and SD, else an SD of a third of the half-range, about the middle."""
         v0, v1 = self._noises(layout, noise, relation)
         own = layout.measures[0]
+        mean, sd = own.typical or (own.middle, own.half / 3)
         sampled = count if self.inference == "population" else 0.0
-        return hypot(own.half * sqrt(sampled / 9 + v1), own.middle * sqrt(sampled + v0))
+        return hypot(sqrt(sampled * sd**2 + own.half**2 * v1), mean * sqrt(sampled), own.middle * sqrt(v0))
 
     def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
-        mean = layout.measures[0].typical
-        return None if mean is None else count * mean
+        typical = layout.measures[0].typical
+        return None if typical is None else count * typical[0]
 
     def _summary(self, total: Array, count: Array) -> Array:
         return total
@@ -565,7 +590,7 @@ class Ratios(MomentMethod):
         parts = parted(left, "/")
         if len(parts) != 2 or not all(parts):
             raise PlanError(f"a ratio is one column over another, got {left.strip()!r}", f"{_CALL}")
-        bounds = checked_bounds(self.term_bounds)
+        bounds = checked_bounds(self.term_bounds) | whole.terms
         return Layout.of(
             f"{parts[0]} + {parts[1]} ~ {right}", whole, term_bounds=bounds, most=1 << 20, weights=self.weights
         )

@@ -15,7 +15,7 @@ import numpy as np
 from confide._arrays import Array
 from confide.core import Allowance, Composed, Meter, Method, Plan, Pool, Release, ResultOptions, Source, Statistic
 from confide.core.exact import digest
-from confide.core.plan import check_n, checked_inference
+from confide.core.plan import Lazy, check_n, checked_inference
 from confide.core.units.privacy_unit import per_of
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
@@ -29,7 +29,7 @@ from confide.methods.tables.survey.reading import survey_table
 from confide.results.pages.content import check_names
 from confide.schema import CodedFrame, Unit
 from confide.sums.cells.cell_sums import Axes, CellTotals
-from confide.sums.cells.moments import Measure, MomentRows
+from confide.sums.cells.moments import Measure, MomentRows, taken_as
 from confide.sums.cells.weighted_cells import CountRows, WeightedRows, places_of_weights
 from confide.sums.columns import practice_codes
 
@@ -170,7 +170,7 @@ class TableMethod(Method):
         facts = dict(self.facts(layout))
         if known:
             facts["constants"] = {**facts.get("constants", {}), _TOTAL: n}
-        facts["forecast"] = self._forecast(layout, allowance, n, known=known)
+        facts["forecast"] = Lazy(lambda: self._forecast(layout, allowance, n, known=known))
         return Plan.of(self, schema, allowance, spends[0] if len(spends) == 1 else Composed(spends), live, n=n, **facts)
 
     def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
@@ -187,7 +187,7 @@ class TableMethod(Method):
 
     def _forecast(self, layout: Layout, allowance: Allowance, n: int | None, *, known: bool) -> dict[str, Any]:
         strategy, unit = self.strategy(layout, known=known), 1.0 / float(allowance.amount)
-        alike = "of one cell of each marginal, if all its cells have the same number of records"
+        alike = "of one cell each, if all its cells have the same number of records"
         own = 1.0
         if layout.of_units:
             alike += ", and each unit's rows lie in one"
@@ -196,7 +196,9 @@ class TableMethod(Method):
             own = layout.usual
             alike += f" and weights are {layout.weight.middle:g} each, the middle of their bounds"
         scale = own * layout.heaviest if self.extensive else 1.0
-        found: dict[str, Any] = {"assumes": alike, "value": {}, "uneven": {}}
+        taken = taken_as(layout.measures[:1]) if self.inference == "population" else ""
+        alike += f"; {taken}" if taken else ""
+        found: dict[str, Any] = {"assumes": alike, "taken": taken, "value": {}, "uneven": {}}
         for size in (n,) if n else _SIZES:
             errors: dict[str, float] = {}
             values: dict[str, float] = {}

@@ -431,8 +431,8 @@ class RowsPerUnitTable(BaseResult):
         """rows, kept, its noise, noise of a mean; one row for each k."""
         return (
             Column("term", tuple(f"rows={k}" for k in self.rows), "name"),
-            Column("rows_kept", self.kept, "share", head="rows kept"),
-            Column("noise_sd", self.kept_sd, "share", head="its noise"),
+            Column("rows_kept", self.kept, "share"),
+            Column("noise_sd", self.kept_sd, "share"),
             Column("relative_noise", self.noise, "number", head="noise of a mean"),
         )
 

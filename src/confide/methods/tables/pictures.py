@@ -5,6 +5,7 @@ No totals are drawn: next to them, the cells that they add up are small. A cell 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -95,7 +96,7 @@ def size_of(result: Any) -> tuple[float, float]:
         return 2.6 + min(0.55 * columns, 9.0), 1.8 + min(0.35 * rows, 9.0) + min(0.05 * names, 1.5)
     cells = cells_of(result)
     lines = sum(max(folded(name).count("\n") + 1, 1.2) for name in cells.groups)
-    if result.drawn_as == "bars" and not _flat(result, cells):
+    if result.drawn_as == "bars" and (_edges(result) is not None or not _flat(result, cells)):
         return 6.4, 4.2
     return 6.4, 1.6 + max(0.17 * lines + 0.1 * len(cells.groups), 0.24 * len(cells.rows) + 0.1 * len(cells.groups))
 
@@ -121,8 +122,11 @@ def caption_of(result: Any, alpha: float) -> str:
         said += "; thick part: sampling error only"
     marks = {grave(mark) for mark in result.marks[cells.rows]}
     said += (
-        f". {'Hatched bars' if result.drawn_as == 'bars' else 'Open points'}: a caution" if "caution" in marks else ""
+        f". {'Pale bars' if _edges(result) is not None else 'Hatched bars' if mark == 'Bar' else 'Open points'}: a caution"
+        if "caution" in marks
+        else ""
     )
+    said += ". Hatched: includes values clipped to the bounds" if _edges(result) is not None else ""
     said += ". n/a: an alarm, do not use the number" if "alarm" in marks else ""
     left = len(result.index) // len(result.measured) > MOST and len(cells.rows) == MOST
     return f"{said}.{f' The first {MOST} cells are drawn.' if left else ''}"
@@ -130,7 +134,53 @@ def caption_of(result: Any, alpha: float) -> str:
 
 def draw_cells(result: Any, ax: Picture, alpha: float) -> None:
     """Draw the cells of one variable of a table, the first where none was chosen."""
-    {"bars": _bars, "points": _points, "map": _map}[result.drawn_as](result, ax, alpha)
+    edges = _edges(result)
+    if edges is not None:
+        _histogram(result, ax, alpha, edges)
+    else:
+        {"bars": _bars, "points": _points, "map": _map}[result.drawn_as](result, ax, alpha)
+
+
+def _edges(result: Any) -> Array | None:
+    """The ends of the classes of one column of numbers, cut by a formula; None for any other bars."""
+    own, *others = result.layout.crossing.attributes or (None,)
+    if others or own is None or result.drawn_as != "bars" or not own.name.startswith("cut("):
+        return None
+    column = result.layout.crossing.schema.columns[own.column]
+    points = [float(point) for point in re.findall(r", (-?\d[\d.e+-]*)(?=[,)])", own.name)]
+    edges = np.unique([column.low, *points, column.high])
+    return edges if len(edges) == own.size + 1 else None
+
+
+def _histogram(result: Any, ax: Picture, alpha: float, edges: Array) -> None:
+    """Bars that touch, of areas in proportion to the numbers of records; classes at a bound are hatched."""
+    from confide.results.pages.plots import COLORS, HATCH, INK, pale, whiskers
+
+    cells, width = cells_of(result), np.diff(edges)
+    values, low, high, marks = _numbers(result, cells, alpha)
+    even = bool(np.allclose(width, width[0], rtol=1e-6))
+    unit = 10.0 ** round(np.log10(float(np.median(width))))
+    part = np.ones_like(width) if even else unit / width
+    heights, told = np.maximum(values, 0.0) * part, np.array([mark != "alarm" for mark in marks]) & np.isfinite(values)
+    for k in np.flatnonzero(told):
+        face = pale(COLORS[5]) if marks[k] else COLORS[5]
+        hatch = HATCH if k in (0, len(width) - 1) else ""
+        ax.bar(edges[k], heights[k], width[k], align="edge", linewidth=0.8, facecolor=face, edgecolor=INK, hatch=hatch)
+    middle, low, high = (edges[:-1] + edges[1:]) / 2, np.maximum(low, 0.0) * part, high * part
+    if result.has_intervals:
+        whiskers(ax, middle[told], heights[told], low[told], high[told], size=min(4.0, 60 / len(width)))
+    tops = np.where(told, np.fmax(high if result.has_intervals else heights, heights), 0.0)
+    for place, top, text, known in zip(middle, tops, _said(result, cells, alpha), told, strict=True):
+        said, spot = text if known else "n/a", (place, top)
+        ax.annotate(said, spot, (0, 3), textcoords="offset points", fontsize=8, ha="center", va="bottom")
+    ax.set_xlim(float(edges[0]), float(edges[-1]))
+    ax.set_ylim(0.0, 1.14 * float(tops.max() or 1.0))
+    if len(edges) <= _ACROSS:
+        ax.set_xticks(edges)
+    thousands(ax.xaxis)
+    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value if _is_share(result) else value:,.6g}")
+    ax.set_xlabel(clean(result.layout.crossing.attributes[0].column), **LITERAL)
+    ax.set_ylabel(measure_of(result) if even else f"{measure_of(result)}\nper {unit:,g}", **LITERAL)
 
 
 def _numbers(result: Any, cells: Cells, alpha: float) -> tuple[Array, Array, Array, list[str]]:

@@ -12,7 +12,7 @@ effective number of records is Kish's, (sum omega)^2/sum omega^2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, isfinite, nan
@@ -31,7 +31,7 @@ from confide.methods.tables.layout import Layout
 from confide.results.base import BaseResult, Foreseen
 from confide.results.pages.content import WITHOUT_NUMBERS, check_alpha
 from confide.results.pages.table import DOMINATES, dominated, noise_share
-from confide.sums.cells.cell_sums import Axes
+from confide.sums.cells.cell_sums import Axes, Crossing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,27 +161,18 @@ class CellNumbers(BaseResult):
 
     @cached_property
     def levels(self) -> NDArray[np.int64]:
-        """The place of each row's level of each attribute, (attributes, rows); where a row is over all levels their number."""
-        crossing, parts = self.layout.crossing, []
-        for axes, _ in self._places:
-            cells = crossing.cells(axes)
-            own = np.unravel_index(np.arange(cells), crossing.shape(axes)) if axes else ()
-            at = dict(zip(axes, own, strict=True))
-            row = [at.get(axis, np.full(cells, size)) for axis, size in enumerate(crossing.sizes)]
-            parts.append(np.array(row, dtype=np.int64).reshape(len(crossing.sizes), cells))
-        return np.concatenate(parts, axis=1)
+        """The place of each row's level of each attribute (`level_places`)."""
+        return level_places(self.layout.crossing, [axes for axes, _ in self._places])
 
     @cached_property
     def index(self) -> pd.DataFrame:
         """What each row is about: the variable where there are several, and a level of each attribute, `margin_word` over all of them."""
-        attributes, found = self.layout.crossing.attributes, {}
+        found: dict[str, Any] = {}
         if any(self.measured):
             cells = [self.layout.crossing.cells(axes) for axes, _ in self._places]
             codes = np.repeat([column for _, column in self._places], cells)
             found["variable"] = pd.Categorical.from_codes(codes, categories=pd.Index(list(self.measured)))
-        for own, codes in zip(attributes, self.levels, strict=True):
-            labels = pd.Index([*own.labels, margin_word(own.labels)])
-            found[own.name] = pd.Categorical.from_codes(codes, categories=labels)
+        found |= level_columns(self.layout.crossing, self.levels)
         return pd.DataFrame(found, index=range(self.levels.shape[1]))
 
     @cached_property
@@ -262,8 +253,8 @@ class CellNumbers(BaseResult):
             "whole_range": self._open,
             "skewed_few_records": self._weak,
             "few_psus": self._few_psus,
-            "F": ~(cv < 1 / 3) & ~few,
-            "E": (cv >= 0.165) & (cv < 1 / 3) & ~few,
+            "F": ~(cv < 1 / 3) & ~self._open,
+            "E": (cv >= 0.165) & (cv < 1 / 3) & ~self._open,
             # of these very records there is nothing but noise
             DOMINATES: dominated(self._share) & ~self._open & (self.part > 0),
         }
@@ -299,12 +290,13 @@ class CellNumbers(BaseResult):
 
     def foreseen(self) -> Foreseen:
         """The standard errors of its cells by name."""
-        errors = np.asarray(self._numbers[1], dtype=float)
+        errors = np.asarray(self._told[1], dtype=float)
         told = np.isfinite(errors) & self.has_intervals
         return Foreseen(
             dict(zip(self.names, np.where(told, errors, nan).tolist(), strict=True)),
             float(told.mean()),
-            self._share[told],
+            self._share[told & (self.part > 0)],
+            ("all numbers", "numbers") if self.kind == "table" else (f"all {self.kind}", self.kind),
         )
 
     def quantile(self, alpha: float, simultaneous: bool = False) -> float:
@@ -352,6 +344,27 @@ class CellNumbers(BaseResult):
         if of not in self.measured:
             raise PlanError(f"the table has no variable {of!r}; it has: {', '.join(self.measured)}")
         return self.measured.index(of)
+
+
+def level_places(crossing: Crossing, marginals: Iterable[Axes]) -> NDArray[np.int64]:
+    """The place of each cell's level of each attribute, (attributes, cells); where a cell is over all levels their number."""
+    parts = []
+    for axes in marginals:
+        cells = crossing.cells(axes)
+        own = np.unravel_index(np.arange(cells), crossing.shape(axes)) if axes else ()
+        at = dict(zip(axes, own, strict=True))
+        row = [at.get(axis, np.full(cells, size)) for axis, size in enumerate(crossing.sizes)]
+        parts.append(np.array(row, dtype=np.int64).reshape(len(crossing.sizes), cells))
+    return np.concatenate(parts, axis=1)
+
+
+def level_columns(crossing: Crossing, places: NDArray[np.int64]) -> dict[str, Any]:
+    """The same in words, by attribute, `margin_word` over all levels."""
+    found: dict[str, Any] = {}
+    for own, codes in zip(crossing.attributes, places, strict=True):
+        labels = pd.Index([*own.labels, margin_word(own.labels)])
+        found[own.name] = pd.Categorical.from_codes(codes, categories=labels)
+    return found
 
 
 def cell_names(layout: Layout, shown: Sequence[Axes], measured: Sequence[str] = ("",)) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, nan
+from math import ceil, inf, nan
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from confide.core import Release
 from confide.errors import PlanError
 from confide.methods.tables.draw import Margins, whose_words
 from confide.methods.tables.intervals import margin_word
-from confide.methods.tables.layout import Layout, both_sides
+from confide.methods.tables.layout import Layout
 from confide.methods.tables.pictures import MOST, caption_of, cells_of as cells_drawn, draw_cells, size_of
 from confide.methods.tables.reading import CellNumbers
 from confide.methods.tables.sums import RowNumber, UnitCrossing
@@ -30,10 +30,10 @@ from confide.results.pages.content import (
     WITHOUT_NUMBERS,
     Column,
     either,
-    flag_words,
+    flag_notes,
     missing_rules,
 )
-from confide.results.pages.table import DOMINATES, WIDEST, Laid, cells_of, interval_head, joined
+from confide.results.pages.table import WIDEST, Laid, cells_of, interval_head, joined
 from confide.schema import Column as SchemaColumn
 from confide.sums.cells.cell_sums import Crossing
 from confide.sums.cells.moments import Measure, MomentRows
@@ -63,7 +63,7 @@ def missing_lines(
         apart = len(layout.measures) > 1 and release.plan.method.name != "ratios"
         weight = [layout.weight] if isinstance(layout.weight, Measure) else []
         parts = missing_parts(crossing, [*(() if apart else layout.measures), *weight])
-        parts += _of_measures(layout.measures, _counted(layout, margins, rows)) if apart else []
+        parts += _of_measures(layout.measures, noisy_numbers(counted_missing(layout, margins, rows))) if apart else []
     if any("excluded" in part and "alone" not in part for part in parts):
         parts.append(_left_out(release, layout, margins) or UNKNOWN)
     return (("Missing", "; ".join(parts)),) if parts else ()
@@ -84,8 +84,9 @@ def alone_parts(kept: Mapping[str, SchemaColumn], apart: Sequence[str], counted:
     """
     parts = [missing_rules(kept)] if kept else []
     if apart:
-        parts.append(f"a missing {either(apart)} is excluded from the numbers of that column alone{counted}")
-    return parts
+        what = f"missing values of {either(apart)} are" if counted else f"a missing {either(apart)} is"
+        parts.append(f"{what} excluded from the numbers of that column alone")
+    return [*parts, f"without a value: {counted}"] if counted else parts
 
 
 def _of_measures(measures: Sequence[Measure], counted: str) -> list[str]:
@@ -93,26 +94,31 @@ def _of_measures(measures: Sequence[Measure], counted: str) -> list[str]:
     return alone_parts(kept, [own.name for own in measures if own.drops], counted)
 
 
-def _counted(layout: Layout, margins: Margins | None, rows: MomentRows | None) -> str:
-    """The released numbers of missing values, of the records in the table."""
+def counted_missing(layout: Layout, margins: Margins | None, rows: MomentRows | None) -> dict[str, tuple[float, float]]:
+    """The released numbers of missing values by column, of the records in the table, each with the SD of its noise."""
     if margins is None or rows is None or layout.weight is not None:
-        return ""
+        return {}
     one, total = float(1 << BITS), margins.table(()).reshape(-1)
     found = {
         own.name: total[rows.starts[j] + 4] / one for j, own in enumerate(layout.measures) if rows.counts_missing(j)
     }
-    return noisy_numbers({name: (number, float(np.sqrt(margins.variance(()))) / one) for name, number in found.items()})
+    return {name: (number, float(np.sqrt(margins.variance(()))) / one) for name, number in found.items()}
 
 
 def noisy_numbers(found: Mapping[str, tuple[float, float]]) -> str:
-    """Numbers of missing values by column, each with the SD of its noise.
+    """Numbers of missing values by column. Less than twice the SD of its noise is no number but a bound, rounded up.
 
-    >>> noisy_numbers({"age": (12.3, 4.0)})
-    ': age 12 (SD of the noise 4)'
+    >>> noisy_numbers({"age": (12.3, 4.0), "bmi": (-3.0, 4.1), "sex": (1.0, 4.1)})
+    'age 12 (SD of the noise 4), bmi and sex fewer than 9 each'
     """
-    if not found:
-        return ""
-    return ": " + ", ".join(f"{name} {number:,.0f} (SD of the noise {sd:,.3g})" for name, (number, sd) in found.items())
+    told, few = [], dict[int, list[str]]()
+    for name, (number, sd) in found.items():
+        if number < 2 * sd:
+            few.setdefault(ceil(2 * sd), []).append(name)
+        else:
+            told.append(f"{name} {number:,.0f} (SD of the noise {sd:,.3g})")
+    told += [f"{either(names, 'and')} fewer than {most:,}{' each' * (len(names) > 1)}" for most, names in few.items()]
+    return ", ".join(told)
 
 
 def _left_out(release: Release, layout: Layout, margins: Margins | None) -> str:
@@ -123,7 +129,13 @@ def _left_out(release: Release, layout: Layout, margins: Margins | None) -> str:
     if schema.protects != "record" or schema.design is not None:
         return ""
     size, sd = float(margins.table(())[0]), float(np.sqrt(margins.variance((), counts=True)))
-    return f"of the {n:,} records, a public number, {n - size:,.0f} were excluded (SD of the noise {sd:,.3g})"
+    few = n - size < 2 * sd
+    out = (
+        f"fewer than {ceil(2 * sd):,} were excluded"
+        if few
+        else f"{n - size:,.0f} were excluded (SD of the noise {sd:,.3g})"
+    )
+    return f"of the {n:,} records, a public number, {out}"
 
 
 def _of_persons(crossing: UnitCrossing) -> Iterator[str]:
@@ -157,8 +169,6 @@ _READING_WORDS = {
     "population": "the population that the records are a sample of: sampling error and privacy noise",
     "dataset": "exactly these records: privacy noise only, no sampling error",
 }
-# Flags of rows, in the order of the notes.
-_FLAGS = ("count_below_noise", "E", "F", "skewed_few_records", "few_psus", "whole_range", DOMINATES)
 _IN_PLACE = "take the place of suppression: noise protects the records, so every cell is printed, and a flag says how reliable it is"
 # Rows on a screen and in a picture; all of them are in `to_frame`.
 _PRINTED = 60
@@ -206,8 +216,7 @@ class CellTable(CellNumbers):
 
     def notes(self) -> Sequence[tuple[str, str]]:
         """The flags that occur, in words."""
-        used = {name for text in set(self.marks.tolist()) for name in text.split()}
-        found = tuple((f"Flag {name}", flag_words(name)) for name in _FLAGS if name in used)
+        found = flag_notes(self.marks)
         return (("Flags", _IN_PLACE), *found) if found else ()
 
     def head(self) -> Sequence[tuple[str, str]]:
@@ -284,12 +293,12 @@ class CellTable(CellNumbers):
             Column(
                 "estimate", frame["estimate"].to_numpy(), head=self.rows_hold, whole=self.whole, percent=self.percent
             ),
-            Column("std_err", frame["std_err"].to_numpy(), "std_err", head="std. err.", percent=self.percent),
+            Column("std_err", frame["std_err"].to_numpy(), "std_err", percent=self.percent),
             Column("ci_low", frame["ci_low"].to_numpy(), "interval", percent=self.percent),
             Column("ci_high", frame["ci_high"].to_numpy(), "interval", percent=self.percent),
-            Column("privacy_share", frame["privacy_share"].to_numpy(), "share", head="privacy share"),
+            Column("privacy_share", frame["privacy_share"].to_numpy(), "share"),
             Column("cv", frame["cv"].to_numpy(), "number", printed=False),
-            Column("flags", frame["flags"].to_numpy(), "text", head="flags"),
+            Column("flags", frame["flags"].to_numpy(), "text"),
         )
 
     def crossed(self, alpha: float) -> Sequence[Laid] | None:
@@ -394,10 +403,7 @@ class CellTable(CellNumbers):
         # per level of a column persons are counted, no records
         noun = "Number" if self.noun == "Records" and whose.startswith(" of values of ") else self.noun
         what = self.called.format(noun=noun, names=names) if names else f"{noun}{whose}"
-        right = both_sides(self.layout.words)[1].strip().replace("`", "")
-        factors = [part.strip() for part in right.split("*")]
-        factors = factors[::-1] if len(factors) == 2 and self._across == 0 else factors
-        return what + (f" by {' and '.join(factors)}" if right != "1" else "")
+        return what + self.layout.by(turned=self._across == 0) + self.coded
 
     @property
     def shown(self) -> Sequence[int] | None:

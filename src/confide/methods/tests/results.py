@@ -96,13 +96,13 @@ class RankEstimate(RankTest):
         return (
             Column("term", [self.name], "name", head=self.rows_are),
             Column("estimate", [estimate]),
-            Column("std_err", [found.se if known else nan], "std_err", head="std. err."),
-            Column("statistic", [self.statistic], "statistic", head="t", printed=False),
+            Column("std_err", [found.se if known else nan], "std_err"),
+            Column("statistic", [self.statistic], "statistic", printed=False),
             Column("df", [self.df[0]], "number", printed=False),
             Column("p_value", [self.pvalue], "p", printed=False),
             Column("ci_low", [below], "interval"),
             Column("ci_high", [above], "interval"),
-            Column("privacy_share", self._share if known else [nan], "share", head="privacy share"),
+            Column("privacy_share", self._share if known else [nan], "share"),
         )
 
     def printed(self, alpha: float) -> Sequence[Column]:
@@ -180,7 +180,7 @@ def _ranked(groups: Sequence[str], sizes: Array, ranks: Array) -> tuple[Column, 
     return (
         Column("term", groups, "name", head="group"),
         Column("n", sizes, "number", whole=True),
-        Column("mean_rank", ranks, head="mean rank"),
+        Column("mean_rank", ranks),
     )
 
 

@@ -126,10 +126,10 @@ class Vote(Answered):
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """The rule's probabilities by gap."""
         return (
-            Column("difference", self.gaps, "number", head="difference"),
-            Column("p_correct", np.maximum(1 - self.wrong - self.silent, 0.0), "share", head="P(correct)"),
-            Column("p_wrong", self.wrong, "share", head="P(wrong)"),
-            Column("p_none", self.silent, "share", head="P(no label)"),
+            Column("difference", self.gaps, "number"),
+            Column("p_correct", np.maximum(1 - self.wrong - self.silent, 0.0), "share"),
+            Column("p_wrong", self.wrong, "share"),
+            Column("p_none", self.silent, "share"),
         )
 
     @property
@@ -280,7 +280,7 @@ def plot_errors(
     return ax  # type: ignore[no-any-return]
 
 
-_PROOF = "chances of each answer at neighbouring gaps"
+_PROOF = "chances of each answer at neighboring gaps"
 _FARTHEST = 400
 _RARE = 1e-9
 _SILENT = (
@@ -317,8 +317,8 @@ class PluralityVote(Answered):
         """votes and noise_sd, one row for each level."""
         return (
             Column("term", self.levels, "name"),
-            Column("votes", self.votes, head="votes"),
-            Column("noise_sd", np.full(len(self.levels), self.noise_sd), "std_err", head="noise sd"),
+            Column("votes", self.votes),
+            Column("noise_sd", np.full(len(self.levels), self.noise_sd), "std_err"),
         )
 
     def head(self) -> tuple[tuple[str, str], ...]:

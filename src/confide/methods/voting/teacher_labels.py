@@ -150,7 +150,7 @@ class PublicRows:
             found = np.array(rows, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             raise PlanError(
-                "public rows must be a table of numbers, (queries, features); encode labels as numbers"
+                "public rows must be a table of numbers, (queries, features)", "encode labels as numbers"
             ) from None
         if found.ndim != 2 or not found.size:
             raise PlanError(
@@ -383,7 +383,7 @@ class TeacherLabels(Method):
         if isinstance(self.teacher, Mapping):
             raise not_in_file("teacher", self.teacher["live"], _AGAIN)
         if self.public.rows is None:
-            raise PlanError(f"the plan holds a digest of the public rows alone; hand them over again: {_AGAIN}")
+            raise PlanError("the plan holds a digest of the public rows alone", f"hand them over again: {_AGAIN}")
         record = self.about(schema)
         classes = len(record.schema[self.label].levels)  # type: ignore[union-attr]
         if n is not None and n < self.least_records:

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from confide import _docs
-from confide._helpers import clean, flag_definition, is_flag, severity, status_severity
+from confide._helpers import clean, flag_definition, flag_letter, is_flag, severity, status_severity
 from confide.core import STATUSES, Release
+from confide.core.ranges import ColumnRange
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.conversion import implied_pair, kind_words
 from confide.schema import Categorical, ModelMatrix
 from confide.schema.columns import Column as SchemaColumn
+from confide.schema.formulas.names import level_text
 from confide.schema.formulas.terms import Indicator, Value
 
 if TYPE_CHECKING:
@@ -104,6 +106,7 @@ class Shown:
     heading: str = ""
     kept: str = ""
     simulated: bool = False
+    ranges: Mapping[str, ColumnRange] = field(default_factory=dict)
 
     #: What the family is called, in the title and in JSON.
     family: ClassVar[str] = "estimates"
@@ -155,9 +158,11 @@ class Shown:
             "release_sha256": release.sha256,
             "drawn_sha256": release.drawn_sha256,
             "simulated": release.simulated,
+            "ranges": release.ranges,
         }
         given = own | others
         given["target"] = plan.titled(given["target"])
+        given["legend"] = (*given.get("legend", ()), *_ranges_told(release, given["intervals_for"]))
         if plan.where is not None:
             given["facts"] = (*given.get("facts", ()), ("Subgroup", plan.where.strip()))
         return cls(**given)
@@ -190,6 +195,11 @@ class Shown:
         """The heading of every rendering."""
         what = f"{self.family[:1].upper()}{self.family[1:]}" + (f" of {self.response}" if self.response else "")
         return f"{what}: {self.heading}" if self.heading else what
+
+    @property
+    def coded(self) -> str:
+        """What follows the title where columns are clipped to ranges that were found."""
+        return "".join(f", {name} {own.named}" for name, own in self.ranges.items() if own.clips)
 
     @property
     def published(self) -> str:
@@ -280,6 +290,15 @@ class Shown:
     def _own_picture(self) -> bool:
         """Whether the family draws itself."""
         return type(self).draw is not Shown.draw
+
+
+def _ranges_told(release: Release, intervals_for: str) -> tuple[tuple[str, str], ...]:
+    """What is said of columns that are clipped to ranges that the release found."""
+    clipped = {name: own for name, own in release.ranges.items() if own.clips}
+    if not clipped:
+        return ()
+    told = "; ".join(f"{name} {own.named}, {own.share}" for name, own in clipped.items())
+    return (("Ranges", f"{told}. Estimates are of the columns so clipped: what lies beyond is not in them"),)
 
 
 def check_names(result: type[Shown], names: Iterable[str]) -> None:
@@ -495,7 +514,7 @@ def notes(result: Shown) -> tuple[tuple[str, str], ...]:
         *result.legend,
         ("Release SHA", result.release_sha256),
     ]
-    return tuple((label, clean(text)) for label, text in lines if text)
+    return tuple((label, clean(level_text(text))) for label, text in lines if text)
 
 
 #: Of the facts and notes that a family gives, those below every printed table, and their labels there.
@@ -509,41 +528,61 @@ _BRIEF = {
     "Made": "Made",
     "Line": "Line",
     "Clipped responses": "Clipped",
+    "Every number": "Status",
     "Missing": "Missing",
+    "n/a": "n/a",
     "Compared with": "Reference",
     "No protection at all": "Unprotected",
     "Levels": "Levels",
     "Cells": "Cells",
+    "Ranges": "Ranges",
     "Subgroup": "Subgroup",
 }
+# Notes below a table, and characters of a note of two lines.
+_MOST, _TWO_LINES = 6, 125
 # Rules for missing values that say which records count; the report has the rest.
-_RULE = ("records with", "a missing", "a row with", "rows with")
+_RULE = ("records with", "a missing", "a row with", "rows with", "without a value")
 _ASSUMED = re.compile(r"\bassumed(?: for [^:]+)?: .*", re.DOTALL)
 
 
-def brief(result: Shown, *, alone: bool = True) -> tuple[tuple[str, str], ...]:
+def brief(result: Shown, *, alone: bool = True, whole: bool = False) -> tuple[tuple[str, str], ...]:
     """The few notes below a printed table: status, cautions and alarms, what intervals are about, privacy, missing values, release.
 
-    alone: False for one of several tables, which share what is true of their release.
+    Of more than six, flags of rows of one severity are joined, and the least severe notes are left to the long form. alone: False for one
+    of several tables, which share what is true of their release and of most tables; whole: all of them, each in its own line.
     """
+    lines = _lines(result, alone)
+    if whole or len(lines) <= _MOST:
+        return lines
+    lines = _lines(result, alone, joined=True)
+    spare = [line for label in ("Missing", "Reference", "Caution") for line in reversed(lines) if line[0] == label]
+    left = spare[: max(len(lines) - _MOST, 0)]
+    *kept, (label, text) = (line for line in lines if line not in left)
+    more = f" ({len(left)} more note{'s' * (len(left) > 1)}: summary(verbose=True))" if left else ""
+    return (*kept, (label, text + more))
+
+
+def _lines(result: Shown, alone: bool, *, joined: bool = False) -> tuple[tuple[str, str], ...]:
+    """All of these notes. joined: with flags of rows of one severity in one line, by their terms."""
     own = [(label, text) for label, text in (*result.head(), *result.facts, *result.legend, *result.notes()) if text]
-    lines = [("Status", _status_line(result)), *_warnings(result, own)]
-    if result.has_intervals:
+    said = _status_line(result)
+    lines = [("Status", said)] if alone or said != "valid" else []
+    lines += _warnings(result, joined=joined)
+    if result.has_intervals and (alone or result.inference != "population"):
         lines.append(("Intervals for", INTERVALS_FOR.get(result.inference, result.intervals_for)))
-    elif result.status == "valid":  # what they are about says here why there is none
+    elif not result.has_intervals and result.status == "valid":  # what they are about says here why there is none
         lines.append(("Intervals", result.intervals_for))
     lines += [("Privacy", privacy_line(result))] if alone else []
     for label, text in own:
-        if label in _BRIEF:
+        if label in _BRIEF and (alone or label != "Every number"):
             parts = [part for part in text.split("; ") if part.startswith(_RULE)] if label == "Missing" else [text]
             parts = [result.bounded, *parts] if label == "Clipped responses" and result.bounded else parts
-            before = [words for name, words in lines if name == _BRIEF[label]]
-            lines = [line for line in lines if line[0] != _BRIEF[label]] if before else lines
-            lines.append((_BRIEF[label], "; ".join([*before, *parts])))
+            at = next((place for place, line in enumerate(lines) if line[0] == _BRIEF[label]), len(lines))
+            lines[at : at + 1] = [(_BRIEF[label], "; ".join([*(text for _, text in lines[at : at + 1]), *parts]))]
     lines += bias_words(result)
     if alone:
         lines.append(("Release ID", result.release_sha256[:8]))
-    return tuple((label, clean(text)) for label, text in lines if text)
+    return tuple((label, clean(level_text(text))) for label, text in lines if text)
 
 
 def _status_line(result: Shown) -> str:
@@ -557,22 +596,58 @@ def _status_line(result: Shown) -> str:
     return said if assumed is None else f"{said}; {assumed[0]}"
 
 
-def _warnings(result: Shown, own: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _warnings(result: Shown, *, joined: bool = False) -> list[tuple[str, str]]:
     """Flags of the result and of its rows that are a caution or an alarm, in words."""
-    found = [(flag, f"{flag.replace('_', ' ')}: {flag_words(flag)}") for flag in result.flags]
-    found += _of_rows(marks, dict(own)) if (marks := _marks(result)) else []
-    lines = [(severity(flag).capitalize(), words) for flag, words in found]
+    found = [(severity(flag), f"{flag.replace('_', ' ')}: {flag_words(flag)}") for flag in result.flags]
+    found += row_flags(result, joined=joined)
+    lines = [(grave.capitalize(), words) for grave, words in found]
     return sorted((line for line in lines if line[0] != "Note"), key=lambda line: line[0] != "Alarm")
 
 
-def _of_rows(marks: Sequence[Sequence[str]], own: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Flags of rows, with how many rows have them, in the words of a family's notes, else of the glossary."""
-    found = []
-    for name in dict.fromkeys(name for mark in marks for name in mark):
-        rows = sum(name in mark for mark in marks)
-        words = own.get(f"Flag {name}") or flag_words(name)
-        found.append((name, f"{name.replace('_', ' ')} ({rows} row{'' if rows == 1 else 's'}): {words}"))
-    return found
+def row_flags(result: Shown, *, joined: bool) -> list[tuple[str, str]]:
+    """Flags of rows: their severities, and letter, name, number of rows and words; joined: those of one severity in one text, in short."""
+    found: dict[tuple[str, str], str] = {}
+    marks = next((one.values for one in result.columns(0.05) if one.name == "flags"), ("",))
+    told = common(marks)
+    for name in dict.fromkeys(name for mark in marks for name in str(mark).split()):
+        rows, letter = sum(name in str(mark).split() for mark in marks), flag_letter(name)
+        lead = name if letter == name or name in told else letter if joined else f"{letter}, {name}"
+        lead += f" ({'all ' * (name in told and rows > 1)}{rows} row{'s' * (rows > 1)})"
+        words = flag_words(name)
+        if joined and (letter != name or severity(name) != "alarm"):
+            words = words.partition(",")[0] if letter == name else name.replace("_", " ")
+        while len(lead) + len(words) > _TWO_LINES and ". " in words:
+            words = words.rpartition(". ")[0]
+        words = words if words[1:2].isupper() else f"{words[:1].lower()}{words[1:]}"
+        key = severity(name), "" if joined else name
+        found[key] = "; ".join([*filter(None, [found.get(key)]), f"{lead}: {words.removesuffix('.')}"])
+    return [(grave, words) for (grave, _), words in found.items()]
+
+
+def flag_notes(marks: Iterable[Any]) -> tuple[tuple[str, str], ...]:
+    """Lines with the words of the flags that rows have."""
+    return tuple((f"Flag {name}", flag_words(name)) for name in dict.fromkeys(" ".join(map(str, marks)).split()))
+
+
+def common(marks: Iterable[Any]) -> set[str]:
+    """Flags that every row has, which say nothing of one row.
+
+    >>> common(["E noise_dominates", "noise_dominates"])
+    {'noise_dominates'}
+    """
+    return set.intersection(*(set(str(mark).split()) for mark in marks))
+
+
+def boxed(result: Shown) -> list[tuple[str, str]]:
+    """What the box of a page says, in sentences with their labels: status, reason or assumption, cautions and alarms."""
+    said = f"{result.status_said[:1].upper()}{result.status_said[1:]}"
+    if result.status == "valid" and result.has_intervals and result.inference in INTERVALS_FOR:
+        said = f"The intervals are for {INTERVALS_FOR[result.inference]}".replace(": samp", " and include samp")
+    lines = [(result.status.replace("_", " ").upper(), said), ("Reason", result.reason)]
+    assumed = _ASSUMED.search(result.intervals_for) if result.has_intervals else None
+    lines += [] if assumed is None else [("Assumption", assumed[0].removeprefix("assumed: "))]
+    lines += _warnings(result)
+    return [(clean(label), clean(level_text(text)).removesuffix(".")) for label, text in lines if text]
 
 
 def box(result: Shown) -> str:
@@ -705,9 +780,9 @@ def _put_in(column: SchemaColumn) -> str:
     return "the midpoint of its bounds" if column.on_missing == "midpoint" else f"{wanted:.12g}"
 
 
-def either(names: Sequence[str]) -> str:
-    """Names joined by "or"."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+def either(names: Sequence[str], word: str = "or") -> str:
+    """Names joined by "or", or by another word."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def _guarantee_words(result: Shown) -> str:

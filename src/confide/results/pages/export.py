@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from confide._helpers import clean
 from confide.errors import FileError, PlanError
+from confide.results.pages.content import row_flags
 from confide.results.pages.table import Document, View, view
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def document(result: Shown, alpha: float, *, pictured: bool = False) -> Document
     flags = f", flagged {', '.join(result.flags)}" if result.flags else ""
     status = f"Status {result.status}{flags}: {result.status_said}."
     guarantee = seen.simulated or f"Differential privacy: {result.guarantee}."
+    status += "".join(f" {grave.capitalize()}: {words}." for grave, words in row_flags(result, joined=True))
     note = f"{status} {guarantee} Intervals: {result.intervals_for}. Release {result.release_sha256}."
     note = f"{seen.line}. {note}" if seen.line else note
     labels = next((place for place, one in enumerate(seen.laid) if not one.left), len(seen.laid))

@@ -31,7 +31,8 @@ from confide.results.pages.content import (
     privacy_line,
     thousands,
 )
-from confide.results.pages.table import DOMINATES, cells_of, dominated, level_name, view
+from confide.results.pages.table import DOMINATES, cells_of, dominated, view
+from confide.schema.formulas.names import level_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

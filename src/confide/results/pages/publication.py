@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from confide._helpers import clean, later
+from confide._helpers import clean, later, status_severity
 from confide.core import Release, Result
 from confide.errors import FileError, NoResult, PlanError
-from confide.guarantees import Guarantee
+from confide.guarantees import GDP, Guarantee
+from confide.guarantees.plain_words import plain_words
 from confide.results.base import BaseResult
 from confide.results.pages import export, table
-from confide.results.pages.content import PUBLISHED, SIMULATED, notes, privacy_line
+from confide.results.pages.content import PUBLISHED, SIMULATED, box, boxed, notes, privacy_line
 from confide.results.pages.table import Document, environment, view
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ else:
 
 
 _NAMES = 20  # columns that a name has in the printed contents
+
+# Notes that an analysis shares with its publication.
+_SHARED = ("Status", "Reason", "Relation", "Release SHA")
 
 #: The note of an analysis that failed after the charge.
 FAILED = (
@@ -183,7 +187,7 @@ class Report:
     def _documents(self, *, pictured: bool = False) -> list[Document]:
         """The contents, then the analyses with a table of this package's families."""
         rows = [
-            (name, row.status, f"{row.budget_share:.1%}", _percent(row.privacy_share), row.target)
+            (name, row.status, f"{row.budget_share:.1%}", _percent(row.privacy_share), self._called(name))
             for name, row in zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)
         ]
         cells = tuple(tuple(clean(str(cell)) for cell in row) for row in rows)
@@ -207,10 +211,11 @@ class Report:
         for name in self.statuses:
             one = self.results.get(name)
             if isinstance(one, BaseResult):
-                title = f"{name}: {one.title}; {one.kept}" if one.kept else f"{name}: {one.title}"
+                seen = view(one, one._alpha(None))
                 lines += [
                     "",
-                    *table.wrapped(clean(title), table.WIDEST),
+                    *table.wrapped(f"{clean(name)}: {seen.title}", table.WIDEST),
+                    *([seen.size] if seen.size else []),
                     "",
                     table.text(one, one._alpha(None), verbose=verbose, alone=False),
                 ]
@@ -234,14 +239,16 @@ class Report:
     def _published(self) -> str:
         return SIMULATED if self.simulated else PUBLISHED
 
+    def _called(self, name: str) -> str:
+        return str(getattr(self.results.get(name), "title", self.targets[name]))
+
     def _contents(self) -> list[str]:
         wide = min(max(8, *map(len, self.statuses)), _NAMES)
         room = table.WIDEST - wide - 29
         lines = [f"{'analysis':<{wide}}  {'status':<14}  {'% of cost':>9}  content", "-" * table.WIDEST]
-        for name, target in self.targets.items():
-            target = getattr(self.results.get(name), "title", target)
+        for name in self.targets:
             status, share = self.statuses[name].replace("_", " "), f"{self.shares[name]:.0%}"
-            names, words = table.wrapped(clean(name), wide), table.wrapped(clean(target), room)
+            names, words = table.wrapped(clean(name), wide), table.wrapped(clean(self._called(name)), room)
             lines.append(f"{table.padded(names[0], wide)}  {status:<14}  {share:>9}  {words[0]}")
             lines += [
                 f"{table.padded(more, wide)}{' ' * 29}{rest}".rstrip()
@@ -253,12 +260,27 @@ class Report:
         """What is true of all analyses. whole: with all digits of the release ID."""
         failed = [(name, FAILED) for name, status in self.statuses.items() if status == "failed"]
         return [
-            ("Status", f"{self.status}; each interval has its level separately, not all at once"),
-            ("Intervals for", self.intervals_for),
+            ("Status", f"{self.status}{self._every}; each interval has its level separately, not all at once"),
+            ("Intervals for", "the population, where not stated otherwise"),
             ("Privacy", privacy_line(self) + (f"; for all {len(self)} together" if len(self) > 1 else "")),
+            *([("Split", self._split)] if whole and self._split else []),
             *failed,
             ("Release ID", self.release_sha256 if whole else self.release_sha256[:8]),
         ]
+
+    @property
+    def _every(self) -> str:
+        return f" (all {len(self)})" if len(self) > 1 and len(set(self.statuses.values())) == 1 else ""
+
+    @property
+    def _split(self) -> str:
+        """Why the mu of each analysis is what it is; "" for other guarantees, and for one analysis."""
+        mus = {name: getattr(one.guarantee, "mu", None) for name, one in self.results.items()}
+        mus = {name: mu for name, mu in mus.items() if isinstance(mu, float) and isinstance(self.guarantee, GDP)}
+        if len(self) < 2 or not mus:
+            return ""
+        said = "; ".join(f"{name} {self.shares[name]:.0%}, mu = {mu:.3g}" for name, mu in mus.items())
+        return f"the mu of an analysis is that of all, times the square root of its share of the cost: {said}"
 
     def plot(self) -> Any:
         """A publication has no single plot: `PlanError` names the call."""
@@ -292,7 +314,8 @@ class Report:
         heads = ("analysis", "status", "% of cost", "privacy share", "subgroup", "content")
         rows = []
         for place, (name, row) in enumerate(zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)):
-            cells = (row.status, f"{row.budget_share:.1%}", _percent(row.privacy_share), row.where or "all", row.target)
+            shares, what = (f"{row.budget_share:.1%}", _percent(row.privacy_share)), self._called(name)
+            cells = (row.status.replace("_", " "), *shares, row.where or "all", what)
             rows.append(
                 f'<tr role="row"><th scope="row" role="rowheader" class="name"><a href="#q{place}">{_text(name)}</a></th>'
                 + "".join(
@@ -317,8 +340,11 @@ class Report:
                 published=self._published,
                 guarantee=clean(str(self.guarantee)),
                 contents=Markup(self._table()),
-                statement=[clean(f"{label}: {words}") for label, words in self._statement(whole=True)],
+                statement=[(label, clean(words)) for label, words in self._statement(whole=True)],
+                box=status_severity(self.status),
+                status=f"{self.status.replace('_', ' ').upper()}{self._every}",
                 level=clean(self.guarantee.describe()),
+                meaning=clean(plain_words(self.guarantee)),
                 sections=[self._section(name) for name in self.statuses],
             )
         )
@@ -335,11 +361,19 @@ class Report:
             "failed": "",
             "table": None if ours is None else view(ours, ours._alpha(None)),
             "html": "" if ours is not None or not hasattr(result, "_repr_html_") else Markup(result._repr_html_()),
-            "notes": [] if ours is None else notes(ours),
+            "box": "good" if ours is None else box(ours),
+            "boxed": [] if ours is None else _apart(ours),
+            "notes": [] if ours is None else [one for one in notes(ours) if one[0] not in _SHARED],
             "picture": _picture(result),
             "caption": "" if ours is None else _caption(ours),
             "alt": "" if ours is None else _caption(ours, whole=True),
         }
+
+
+def _apart(result: BaseResult) -> list[tuple[str, str]]:
+    """What the box of an analysis says that is not true of most."""
+    first, *more = boxed(result)
+    return more if result.status == "valid" and result.inference == "population" else [first, *more]
 
 
 def _picture(result: Any) -> Any:

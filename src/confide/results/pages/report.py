@@ -11,23 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import matplotlib.style
+import numpy as np
 from markupsafe import Markup
 
-from confide._helpers import clean
+from confide._helpers import clean, severity
 from confide._version import __version__
 from confide.guarantees import Guarantee
 from confide.guarantees.plain_words import plain_words
 from confide.results.pages.content import (
+    INTERCEPT,
+    Column,
     approx_words,
     bias_words,
     box,
+    boxed,
     flag_words,
     level_words,
+    privacy_line,
     relation_words,
     several_rows,
 )
 from confide.results.pages.plots import alternative, caption, chosen, drawn, nothing
-from confide.results.pages.table import DASH, Document, View, environment, interval_head, view
+from confide.results.pages.table import DASH, Document, View, cells_of, environment, interval_head, view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,15 +54,19 @@ def page(result: Shown, alpha: float, below: Sequence[Document] = ()) -> str:
     return template.render(
         table=seen,
         below=below,
-        heading="Estimates" if seen.first("estimate") is not None else "Rows",
+        boxed=boxed(result),
+        sentence=clean(_sentence(result, seen, level)),
         level=level,
         status=result.status,
         box=box(result),
         published=result.published,
         intervals=result.has_intervals,
         status_words=clean(result.status_said),
-        reason=clean(result.reason),
-        flags=[(clean(flag), clean(flag_words(flag)).removesuffix(".")) for flag in result.flags],
+        flags=[
+            (clean(flag.replace("_", " ")), clean(flag_words(flag)).removesuffix("."))
+            for flag in result.flags
+            if severity(flag) == "note"
+        ],
         plot=svg(lambda: drawn(result, alpha, None, None, width=_WIDTH, captioned=False)) if pictured else "",
         alt=alternative(result, alpha),
         caption=caption(result, alpha),
@@ -73,6 +82,52 @@ def page(result: Shown, alpha: float, below: Sequence[Document] = ()) -> str:
 
 
 _WIDTH = 5.2  # inches of a picture of rows on the page
+_LEVEL = re.compile(r"([^:\[\]]+)\[T\.(.*)\]")
+
+
+def _sentence(result: Shown, seen: View, level: str) -> str:
+    """The first feature that is a level, or the difference of two groups, in one sentence; "" where there is neither."""
+    kinds, what = [one.kind for one in seen.columns], result.axis.removeprefix("difference in ")
+    if not result.has_intervals or not {"estimate", "interval"} <= set(kinds) or box(result) == "alarm":
+        return ""
+    names, at, low = [str(name) for name in seen.columns[0].values], kinds.index("estimate"), kinds.index("interval")
+    schema, odds = getattr(getattr(result, "design", None), "schema", None), result.title.partition(": ")[2]
+    if schema is None:  # a test
+        if len(names) != 3 or names[2] != f"{names[0]} - {names[1]}":
+            return ""
+        place, group, same = 2, seen.heads[0], ""
+        first, base, what = names[0], names[1], odds.removesuffix(f" by {group}")
+    else:
+        levels = [(k, found) for k, name in enumerate(names) if (found := _LEVEL.fullmatch(name))]
+        levels = [(k, found) for k, found in levels if found[1] in schema.columns]
+        features = list(dict.fromkeys(found[1] if (found := _LEVEL.fullmatch(name)) else name for name in names))
+        ratio = bool(result.ratio_name and odds)
+        if not levels or any(":" in name for name in features) or not (ratio or what != result.axis):
+            return ""
+        place, (group, first), base = levels[0][0], levels[0][1].groups(), schema.columns[levels[0][1][1]].levels[0]
+        others = [name for name in features if name not in (group, INTERCEPT)]
+        same = f", at the same {listed(others)}" if others else ""
+        if ratio:
+            cells = seen.rows[place]
+            said = f"the {odds} {'are' if odds.startswith('odds') else 'is'} {cells[at]} times as high"
+            ends = "" if DASH in (cells[at], cells[low]) else f"{level} CI {cells[low]} to {cells[low + 1]}"
+            return f"{said} where {group} is {first} as where it is {base}{same} ({ends})" if ends else ""
+    numbers = [float(seen.columns[k].values[place]) for k in (at, low, low + 1)]
+    if not np.isfinite(numbers).all() or numbers[0] == 0:
+        return ""
+    sign = -1 if numbers[0] < 0 else 1
+    crosses = numbers[1] <= 0 <= numbers[2]
+    ends = numbers[1:] if crosses or sign > 0 else [-numbers[2], -numbers[1]]
+    told = [Column("estimate", [abs(numbers[0])]), *(Column("ci", [end], "interval") for end in ends)]
+    gap, below, above = cells_of(result, told, 0)
+    interval = f"{level} CI {'of the difference ' if crosses else ''}{below} to {above}"
+    higher = f"{gap} {'lower' if sign < 0 else 'higher'}"
+    return f"{what} is {higher} where {group} is {first} than where it is {base}{same} ({interval})"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names joined by "and"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _reading(result: Shown, seen: View, level: str, alpha: float) -> Iterator[tuple[str, str]]:
@@ -108,6 +163,7 @@ def _privacy(result: Shown) -> dict[str, Any]:
         "relation_words": clean(relation_words(guarantee)),
         "level": clean(guarantee.describe()),
         "meaning": clean(plain_words(guarantee)),
+        "line": clean(privacy_line(result)),
         "requested": clean(str(result.requested)),
         "guarantee": clean(str(guarantee)),
         "approx": clean(approx_words(guarantee, requested=result.requested)),

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from confide._helpers import clean, later
-from confide.results.pages.content import SIMULATED, WITHOUT_NUMBERS, Flag, brief, notes
+from confide._helpers import clean, flag_letter, head, later, terms
+from confide.results.pages.content import SIMULATED, WITHOUT_NUMBERS, Flag, brief, common, level_words, notes
+from confide.schema.formulas.names import level_name
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -27,14 +28,11 @@ WIDEST = 80
 _LEAST = 18  # of the first column, which wraps, where it is that wide
 _INDENT = 15  # of notes
 DASH = "n/a"  # where there is no valid number
-_FLAG = "flags"  # the head of a column that says what the rows are worth
+_FLAG = "flags"  # the column that says what the rows are worth
 OPEN = "none"  # an end that an interval does not have
 
 # Facts and notes whose content is in the few lines below every table.
-_SAID = ("Status", "Reason", "n")
-
-# The head of names of rows that a family gives no other head.
-_NAMED = "term"
+_SAID = ("Status", "Reason", "n", "Intervals for")
 
 # Columns that say nothing where every row is so.
 _NEEDLESS = (("privacy_share", "100%"),)
@@ -82,7 +80,7 @@ class View:
         """What each row is called in running text."""
         heads, k = self.heads, self.labels
         if self.columns[0].kind == "name":
-            lead = "" if heads[0] == _NAMED else heads[0]
+            lead = "" if heads[0] == head("term") else heads[0]
             return tuple(f"{lead} {row[0]}".strip() for row in self.rows)
         told = [
             at
@@ -92,10 +90,12 @@ class View:
         return tuple(", ".join(f"{heads[at]} = {row[at]}" for at in told or range(k)) for row in self.rows)
 
     @property
-    def flags(self) -> list[str]:
-        """The cells of the column of flags."""
-        at = self.heads.index(_FLAG) if _FLAG in self.heads else None
-        return [row[at] if at is not None else "" for row in self.rows]
+    def size(self) -> str:
+        """The number of records, such as "n = 3,901"; "" where a column has it, or where it is not known."""
+        own = any(one.name == "n" or (one.whole and one.kind == "estimate") for one in self.columns)
+        count = "" if own else dict(self.facts).get("n", "").split(" (noise")[0].split(" (SD")[0]
+        count = re.sub(r"^-[\d,]+", "0", count)
+        return f"n = {count}" if count[:1].isdigit() else ""
 
     @property
     def labels(self) -> int:
@@ -130,7 +130,7 @@ def view(result: Shown, alpha: float, *, every: bool = False, columns: Sequence[
     places = range(count) if every or result.shown is None else result.shown
     rows = tuple(cells_of(result, given, place) for place in places)
     heads = tuple(
-        clean((_NAMED if one.kind == "name" else one.name) if one.head is None else one.head) for one in given
+        clean((one.name if one.kind == "text" else head(one.name)) if one.head is None else one.head) for one in given
     )
     seen = View(
         clean(f"{result.title}; {result.kept}" if result.kept else result.title),
@@ -157,7 +157,8 @@ def facts(result: Shown) -> tuple[tuple[str, str], ...]:
 
 def cells_of(result: Shown, columns: Sequence[Column], place: int) -> tuple[str, ...]:
     """The cells of one row; "n/a" where there is no valid number."""
-    hidden = result.status in WITHOUT_NUMBERS
+    marks = next((str(one.values[place]) for one in columns if one.name == _FLAG), "")
+    hidden = result.status in WITHOUT_NUMBERS or "whole_range" in marks.split()
     cells: list[str] = []
     for group in _groups(columns):
         values = [column.values[place] for column in group]
@@ -283,16 +284,14 @@ def text(result: Shown, alpha: float, *, verbose: bool = False, alone: bool = Tr
     seen = view(result, alpha)
     laid = list(seen.laid)
     sizes = [max(map(terminal.cell_len, (one.head, *one.cells))) for one in laid]
-    dropped: list[str] = []
+    left = ""
     if sum(sizes) + 2 * (len(sizes) - 1) > WIDEST:
-        laid, sizes, dropped = _narrowed(laid, sizes)
+        laid, sizes, left = _narrowed(laid, sizes)
     width = sum(sizes) + 2 * (len(sizes) - 1)
-    flags = seen.flags if _FLAG in dropped else [""] * len(laid[0].cells)
     lines = _titled(result, seen, max(width, 60)) if alone else []
     top = len(lines)
-    for flag, cells in zip(["", *flags], zip(*((one.head, *one.cells) for one in laid), strict=True), strict=True):
+    for cells in zip(*((one.head, *one.cells) for one in laid), strict=True):
         start, *more = [cells[0]] if terminal.cell_len(cells[0]) <= sizes[0] else wrapped(cells[0], sizes[0] - 2)
-        more += wrapped(f"{_FLAG}: {flag}", width - 2) if flag else []
         row = zip([start, *cells[1:]], laid, sizes, strict=True)
         lines += [
             "  ".join(padded(cell, size, not one.left) for cell, one, size in row),
@@ -301,33 +300,32 @@ def text(result: Shown, alpha: float, *, verbose: bool = False, alone: bool = Tr
         if len(lines) == top + 1 + len(more):
             lines.append("-" * width)
     lines += wrapped(seen.note, WIDEST) if seen.note else []
-    if left := ", ".join(head for head in dropped if head != _FLAG):
-        lines += wrapped(f"further columns, in to_frame(): {left}", WIDEST)
+    lines += wrapped(f"further columns, in to_frame(): {left}", WIDEST) if left else []
     lines += ["", *wrapped(seen.line, WIDEST)] if seen.line else []
     lines.append("")
-    said = brief(result, alone=alone)
+    said = brief(result, alone=alone, whole=verbose)
     said += _details(result, seen) if verbose else ()
     for label, note in said:
         lines += labelled(label, note, WIDEST)
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _narrowed(laid: list[Laid], sizes: list[int]) -> tuple[list[Laid], list[int], list[str]]:
+def _narrowed(laid: list[Laid], sizes: list[int]) -> tuple[list[Laid], list[int], str]:
     """Columns that fit a line, their widths, and the heads of those that were left out; the first one wraps."""
     heads = [one.head for one in laid]
     while len(laid) > 1 and min(sizes[0], _LEAST) + sum(2 + size for size in sizes[1:]) > WIDEST:
-        # a statistic follows from the estimate and its standard error; else what stands last
-        place = next((at for at, one in enumerate(laid) if one.spare), len(laid) - 1)
+        # a statistic follows from the estimate and its standard error; else what stands last, before the flags
+        place = next((at for at, one in enumerate(laid) if one.spare), len(laid) - 1 - (laid[-1].head == _FLAG))
         laid, sizes = [*laid[:place], *laid[place + 1 :]], [*sizes[:place], *sizes[place + 1 :]]
     first = min(sizes[0], WIDEST - sum(2 + size for size in sizes[1:]))
     kept = [one.head for one in laid]
-    return laid, [first, *sizes[1:]], [head for head in heads if head not in kept]
+    return laid, [first, *sizes[1:]], ", ".join(head for head in heads if head not in kept)
 
 
 def _details(result: Shown, seen: View) -> tuple[tuple[str, str], ...]:
     """Every fact and note that the few lines below a table do not have."""
     meaning = ("Meaning", clean(f"{result.status.replace('_', ' ')}: {result.status_said}"))
-    said = brief(result)
+    said = brief(result, whole=True)
     return tuple(one for one in (meaning, *seen.facts, *notes(result)) if one not in said and one[0] not in _SAID)
 
 
@@ -344,6 +342,9 @@ def _laid(result: Shown, seen: View, alpha: float) -> list[Laid]:
             place += 1
         elif column.kind == "name":
             cells = tuple(level_name(cell) for cell in cells)
+        elif column.name == _FLAG:
+            told = common(column.values)
+            cells = tuple(" ".join(flag_letter(one) for one in cell.split() if one not in told) for cell in cells)
         place += 1
         same = len(cells) > 1 and len(set(cells)) == 1 and (column.name, cells[0]) in _NEEDLESS
         if not same and (head != _FLAG or any(cells)) and not (column.name == "variable" and len(set(cells)) == 1):
@@ -363,29 +364,15 @@ def joined(low: str, high: str) -> str:
 
 def interval_head(result: Shown, column: Column, alpha: float) -> str:
     """The head of an interval: its level, and whether it is a confidence interval, a credible interval or a band."""
-    what = "band" if column.name.startswith("band") else "credible" if result.family == "posterior" else "CI"
-    return f"{100 * (1 - alpha):.6g}% {what}"
-
-
-def level_name(name: str) -> str:
-    """A coefficient's name as it is printed: "region: south" for "region[T.south]"; in frames and formulas it keeps its own.
-
-    >>> level_name("region[T.south]"), level_name("sex[T.male]:age"), level_name("age")
-    ('region: south', 'sex: male * age', 'age')
-    """
-    if "[T." not in name:
-        return name
-    return " * ".join(re.sub(r"\[T\.(.*)\]$", r": \1", part) for part in re.split(r":(?![^\[]*\])", name))
+    own = "credible_interval" if result.family == "posterior" else "confidence_interval"
+    own = "band" if column.name.startswith("band") else own
+    return str(terms()[own]["head"]).replace("95%", level_words(alpha))
 
 
 def _titled(result: Shown, seen: View, width: int) -> list[str]:
-    """The title, what may be done with the table, and the number of records where no column has it."""
-    own = any(one.name == "n" or (one.whole and one.kind == "estimate") for one in seen.columns)
-    count = "" if own else dict(seen.facts).get("n", "").split(" (noise")[0].split(" (SD")[0]
-    count = re.sub(r"^-[\d,]+", "0", count)
-    size = f"n = {count}" if count[:1].isdigit() else ""
-    gap = width - terminal.cell_len(result.published) - terminal.cell_len(size)
-    below = [f"{result.published}{' ' * gap}{size}"] if gap > 1 else [result.published, size]
+    """The title, what may be done with the table, and the number of records."""
+    gap = width - terminal.cell_len(result.published) - terminal.cell_len(seen.size)
+    below = [f"{result.published}{' ' * gap}{seen.size}"] if gap > 1 else [result.published, seen.size]
     return [*wrapped(seen.title, WIDEST), *below, ""]
 
 
@@ -501,7 +488,7 @@ def marked(flags: Sequence[str], names: Sequence[str], share: ArrayLike) -> tupl
     ('noise_dominates',)
     """
     own = tuple(flag for flag in flags if flag != DOMINATES)
-    rows = [name for name, on in zip(names, dominated(share), strict=True) if on]
+    rows = [level_name(name) for name, on in zip(names, dominated(share), strict=True) if on]
     if not rows:
         return own
     more = f" and {len(rows) - _ROWS_NAMED} more" if len(rows) > _ROWS_NAMED else ""

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from confide._helpers import near_match
 from confide.errors import PlanError, SchemaError
 from confide.schema.columns import Categorical, Column, Integer
-from confide.schema.formulas.names import hidden, quoted, restored
+from confide.schema.formulas.names import hidden, quoted, restored, unknown_names
 from confide.schema.schema import Schema
 from confide.schema.settings import is_number
 
@@ -260,10 +260,9 @@ class _Reader:
         text = ast.unparse(tree)
         name = self.names.get(text, text)
         if name not in self.schema:
-            raise SchemaError(
-                f"where={self.text!r} names {name!r}, which is not a column of the schema{near_match(name, self.schema.names)}; it has: "
-                f"{', '.join(self.schema.names)}; labels stand in quotes, region == 'N'"
-            )
+            error = unknown_names(SchemaError, "where", self.text, self.schema.names, name)
+            error.problem += " (labels stand in quotes, region == 'N')"
+            raise error
         return name
 
     def _constant(self, tree: ast.expr) -> Any:

@@ -99,7 +99,7 @@ def _column(name: str, cells: Any, schema: Schema) -> Array:
             values = np.asarray(cells.to_numpy() if hasattr(cells, "to_numpy") else cells, dtype=np.float64)
     except (TypeError, ValueError):
         raise PlanError(
-            f"the column {name!r} of the frame must hold numbers; convert it, as in frame[{name!r}].astype(float)"
+            f"the column {name!r} of the frame must hold numbers", f"convert it, as in frame[{name!r}].astype(float)"
         ) from None
     if values.ndim != 1:
         raise PlanError(f"the column {name!r} of the frame must have one dimension, got {values.ndim}")
@@ -473,8 +473,9 @@ def _given_bounds(term_bounds: Any, parsed: Formula, schema: Schema) -> dict[str
         known = spelled.get(_squeezed(name), name)
         if known in {factor.name for factor in factors if factor.column}:
             raise PlanError(
-                f"term_bounds names the column {known!r}, whose bounds are in the schema; change them there, and give "
-                'term_bounds for derived terms only, for instance term_bounds={"log(income)": (0, 14)}'
+                f"term_bounds names the column {known!r}, whose bounds are in the schema",
+                "change them there, and give "
+                'term_bounds for derived terms only, for instance term_bounds={"log(income)": (0, 14)}',
             )
         given[known] = pair
     return given

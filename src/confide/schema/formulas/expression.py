@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 
 from confide._arrays import Array
-from confide._helpers import near_match
 from confide.errors import PlanError
 from confide.schema.formulas.interval_arithmetic import Interval, repeated_product
-from confide.schema.formulas.names import hidden, quoted, restored
+from confide.schema.formulas.names import hidden, quoted, restored, unknown_names
 from confide.schema.schema import Schema
 
 # What words for a summary ask for: (the call that answers, what its table has).
@@ -219,13 +218,16 @@ def parse_expression(text: str, schema: Schema, formula: str, names: Mapping[str
     return Expression(shown, tuple(reader.columns), node)
 
 
+def unknown_in(formula: str, schema: Schema) -> PlanError | None:
+    """The error for all names in a formula that the schema does not have; None where it has them."""
+    ids = () if isinstance(schema.unit, str) else (schema.unit.column,)
+    found: PlanError | None = unknown_names(PlanError, "the formula", formula, schema.names, also=ids)
+    return found
+
+
 def unknown_column(name: str, schema: Schema, formula: str) -> PlanError:
-    """The error for a name in a formula that the schema does not have."""
-    return PlanError(
-        f"the formula {formula!r} names {name!r}, which is not a column of the schema{near_match(name, schema.names)}; "
-        f"the columns are: {', '.join(schema.names)}",
-        "write one of these, or add the column to the schema",
-    )
+    """The error for a name in a formula that the schema does not have, and for all others of the formula."""
+    return unknown_names(PlanError, "the formula", formula, schema.names, name)
 
 
 class _Reader:

@@ -11,14 +11,23 @@ from __future__ import annotations
 import keyword
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from typing import Any
 
-from confide.errors import SchemaError
+from confide._helpers import nearest
+from confide.errors import ConfideError, SchemaError, together
 
 # What stands for itself, as Python's own words do: text in quotes, and numbers, whose letters (1e5) begin no name.
 _STRING = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 _NUMBER = re.compile(r"\.?[0-9][\w.]*")
 _QUOTED = re.compile("`([^`]*)`")
+# Between a factor and its level in the name of a cell, and no comparison.
+_LEVEL = re.compile(r"(?<![<>!=\s])=(?![=\s])")
+#: A text with the levels that it names as they are printed: "sex: male * age" for "sex[T.male]:age".
+level_text = partial(
+    re.compile(r"\[T\.([^\]]*)\](:(?=\S))?").sub, lambda found: f": {found[1]}{' * ' if found[2] else ''}"
+)
 _CALLED = re.compile(r"\s*\(|['\"]")
 
 
@@ -30,6 +39,19 @@ def quoted(name: str) -> str:
     """
     plain = name[:1].isidentifier() and name.replace(".", "_").isidentifier() and _form(name) == name
     return name if plain and not keyword.iskeyword(name) else f"`{name}`"
+
+
+def level_name(name: str) -> str:
+    """A coefficient's or a cell's name as it is printed: "region: south"; in frames and formulas it keeps its own.
+
+    >>> level_name("region[T.south]"), level_name("sex[T.male]:age"), level_name("age")
+    ('region: south', 'sex: male * age', 'age')
+    >>> level_name("sex=male, region=south"), level_name("income | sex=male")
+    ('sex: male, region: south', 'income | sex: male')
+    """
+    if "[T." in name:
+        return " * ".join(re.sub(r"\[T\.(.*)\]$", r": \1", part) for part in re.split(r":(?![^\[]*\])", name))
+    return _LEVEL.sub(": ", name)
 
 
 def bare(name: str) -> str:
@@ -114,6 +136,49 @@ def restored(text: str, names: Mapping[str, str], written: Callable[[str], str] 
         return text
     longest = sorted(names, key=len, reverse=True)
     return re.sub("|".join(longest), lambda found: written(names[found.group()]), text)
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first eight of some names, each once, and how many more there are."""
+    each = list(dict.fromkeys(names))
+    return ", ".join(each[:8]) + (f" and {len(each) - 8} more" if len(each) > 8 else "")
+
+
+def unknown_names(
+    kind: type[ConfideError], what: str, text: str, columns: Collection[str], *first: str, also: Collection[str] = ()
+) -> Any:
+    """The error for all names in a formula or a condition that are no columns, with the text that works; None where all are.
+
+    first: of the names, what was met. also: names that are allowed beside the columns.
+
+    >>> print(unknown_names(SchemaError, "where", "agee > sxe", ("age", "sex")))
+    2 problems in where.
+      1  where names "agee", which is not a column of the schema.
+         Allowed  age, sex
+      2  where names "sxe", which is not a column of the schema.
+         Allowed  age, sex
+      Try      "age > sex"
+    """
+    plain, found = hidden(text, columns)
+    wrong = list(dict.fromkeys(name for name in (*found.values(), *first) if name not in (*columns, *also)))
+    near = {name: nearest(name, columns, 3) for name in wrong}
+    fixed = {mark: (near.get(name) or [name])[0] for mark, name in found.items()}
+    works = all(near.values()) and set(wrong) <= set(found.values())
+    parts = [
+        kind(
+            f'{what} names "{name}", which is not a column of the schema'
+            + ("" if works else "".join(f" (did you mean {one!r}?)" for one in near[name][:1])),
+            allowed=_some(columns if len(columns) <= 8 else [*near[name], *columns]),
+            name="unknown_column",
+        )
+        for name in wrong
+    ]
+    if not parts:
+        return None
+    instead = f'write "{restored(plain, fixed)}"' if works else "write one of these, or add the column to the schema"
+    whole = together(parts, what, instead)
+    whole.instead = (text, restored(plain, fixed)) if works else None
+    return whole
 
 
 def sides(formula: str) -> list[str]:

@@ -252,7 +252,8 @@ def _factor_interval(part: Value, schema: Schema, formula: str) -> Interval:
     if found.empty:
         raise PlanError(
             f"the term {part.name!r} of {formula!r} is not defined for any value within the bounds of the schema, "
-            f"{_where((part,), schema)}; change the term or the bounds, for example abs({part.columns[0]})"
+            f"{_where((part,), schema)}",
+            f"change the term or the bounds, for example abs({part.columns[0]})",
         )
     if not found.finite:
         raise _unbounded(part.name, found, (part,), schema, formula)

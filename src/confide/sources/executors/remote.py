@@ -29,7 +29,7 @@ from confide.sources.executors.worker import FAILED, Work, check_states, state_f
 from confide.sources.formats.tables import Table
 from confide.sources.grouping.ids import HashedGroups
 from confide.sources.grouping.sampling import Keep, Levels, rule_of_rows
-from confide.sources.grouping.units import of_kept_rows
+from confide.sources.grouping.units import of_kept_rows, words_of
 
 if TYPE_CHECKING:
     from confide.sources.code_cache import Passes
@@ -194,7 +194,8 @@ class RemoteSource(WrappedSource):
                 coding = self._coding
                 unit = self.schema.unit if isinstance(self.schema.unit, Unit) else None
                 levels = Levels.of(unit, self.schema)
-                rule = replace(rule_of_rows(self._key, self._most, self._whole), groups=coding.groups, levels=levels)
+                rule = rule_of_rows(self._key, self._most, self._whole)
+                rule = replace(rule, words=len(words_of(self.schema)), groups=coding.groups, levels=levels)
                 records = self._executor.grouped(records, coding, rule)
             self._records = records
         return self._records

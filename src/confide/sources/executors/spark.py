@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW
+from confide.core.units.privacy_unit import UNIT_ROW
 from confide.errors import SourceError
 from confide.schema import Schema
 from confide.sources.aggregation import BLOCK_ROWS, Codes
@@ -218,9 +218,8 @@ class Spark:
         if records.coded is of_cells:
             frame = frame.select(*map(_named, dict.fromkeys(coding.columns)))
         codes = [f"c{at}" for at in range(len(coding.rows))]
-        types = [
-            f"{one} {'long' if row == CLUSTER_ROW else 'int'}" for one, row in zip(codes, coding.rows, strict=True)
-        ]
+        # values in order, and the numbers of clusters, have 53 bits
+        types = [f"{one} {'int' if at < (rule.words or 0) else 'long'}" for at, one in enumerate(codes)]
         together = frame.mapInArrow(partial(coded, records.blocks, coding), ", ".join([f"{ID} binary", *types]))
         if coding.column is not None:
             count = 4 * max(int(self._session.conf.get("spark.default.parallelism", "0")), self._cores())

@@ -42,7 +42,7 @@ from confide.sources.aggregation import BLOCK_ROWS, Codes
 from confide.sources.coding import Block, Coder, Part, columns_behind, guarded
 from confide.sources.grouping.ids import HashedGroups, Rows, joined
 from confide.sources.grouping.sampling import Keep
-from confide.sources.grouping.units import WithIds, block_starts, identified, packing, words_of
+from confide.sources.grouping.units import WithIds, block_starts, identified, packing, rows_of
 
 _DOUBT = "a worker sent something that is not a state of this statistic"
 
@@ -259,8 +259,8 @@ class Coding:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """The rows of codes that tell records apart, and that of the clusters."""
-        return words_of(self.schema) if self.groups is None else (*words_of(self.schema), CLUSTER_ROW)
+        """The rows of codes of records, and that of the clusters."""
+        return rows_of(self.schema) if self.groups is None else (*rows_of(self.schema), CLUSTER_ROW)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -282,7 +282,7 @@ class Coding:
         def took(ids: pa.Array, codes: Codes) -> None:
             held.append((ids, codes))
 
-        return WithIds((), self.schema, words_of(self.schema), self.column, took, self.groups)
+        return WithIds((), self.schema, rows_of(self.schema), self.column, took, self.groups)
 
 
 def dealt(portion: Portion, coding: Coding, groups: int) -> list[Rows | None]:

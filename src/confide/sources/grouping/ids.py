@@ -18,9 +18,9 @@ Which rows of a unit count, where it has more than the rule allows: those of the
 
 in unsigned 64-bit arithmetic; mix is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). The words of a row are
 its codes in all schema columns, in the schema's order, and then, for each numeric column, whether the value lay
-outside its bounds. The rows of the unit that are equal in all words are numbered by j = 0, 1, ..., so that no
-statistic can see which of them is called j. So which rows are kept is a function of the unit's own rows as a multiset
-and of the key. It is the same in any order of the records, any batches, files or types of the id. No other unit's
+outside its bounds. The rows of the unit that are equal in all words are numbered by j = 0, 1, ..., in the order of
+their values (`fine(NAME)`), which a statistic of ranges can see, so that none can see which of those left equal is
+called j. So which rows are kept is a function of the unit's own rows as a multiset and of the key. It is the same in any order of the records, any batches, files or types of the id. No other unit's
 rows change it. Ties go by words, then j.
 
 Which cluster records are in: numbers for the ids of clusters, and one cluster for each unit.
@@ -87,11 +87,11 @@ class Rows:
 
         return (pl.Series(values=self.ids).hash(seed=seed).to_numpy() % np.uint64(_FILES)).astype(np.intp)
 
-    def by_content(self) -> NDArray[Any]:
-        """The file of each record of one unit or a few: equal rows have one file."""
+    def by_content(self, words: int | None = None) -> NDArray[Any]:
+        """The file of each record of one unit or a few: rows that are equal in their first codes, so many, have one file."""
         h = np.zeros(len(self), dtype=np.uint64)
         with np.errstate(over="ignore"):
-            for row in self.codes:
+            for row in self.codes[:words]:
                 h = (h ^ row.astype(np.int64).view(np.uint64)) * _CONTENT
                 h ^= h >> np.uint64(29)
         return (h % np.uint64(_FILES)).astype(np.intp)
@@ -353,8 +353,11 @@ def _mix(z: Hashes) -> None:
     z ^= z >> np.uint64(31)
 
 
-def numbered(unit: NDArray[Any], h: Hashes, words: Words) -> NDArray[np.int64]:
-    """j of each row: its number among the rows of its unit that are equal in all words. unit: which unit a row is of."""
+def numbered(unit: NDArray[Any], h: Hashes, words: Words, beside: Words = ()) -> NDArray[np.int64]:
+    """j of each row: its number among the rows of its unit that are equal in all words, in the order of what is beside.
+
+    unit: which unit a row is of; beside: further codes, such as values in order.
+    """
     j = np.zeros(len(h), dtype=np.int64)
     ordered = np.sort(h)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
@@ -362,12 +365,12 @@ def numbered(unit: NDArray[Any], h: Hashes, words: Words) -> NDArray[np.int64]:
         return j
     # rows that may have equals: few, where columns are finely coded
     at = np.flatnonzero(twice[np.minimum(np.searchsorted(twice, h), len(twice) - 1)] == h)
-    words = [word[at] for word in words]
+    words, beside = [word[at] for word in words], [code[at] for code in beside[::-1]]
     keys: tuple[NDArray[Any], ...] = (unit[at], h[at])
-    order = np.lexsort(keys[::-1])
+    order = np.lexsort((*beside, *keys[::-1]))
     if _mixed(order, keys, words):  # rows of one unit with other words and one hash
         keys = (*keys, *words)
-        order = np.lexsort(keys[::-1])
+        order = np.lexsort((*beside, *keys[::-1]))
     j[at[order]] = _places(_changes(order, keys))
     return j
 

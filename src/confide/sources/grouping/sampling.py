@@ -41,9 +41,10 @@ class _Rule(Protocol):
 
     @property
     def key(self) -> bytes: ...
-    def words(self, rows: Rows) -> list[NDArray[Any]]: ...
+    def told(self, rows: Rows) -> list[NDArray[Any]]: ...
+    def beside(self, rows: Rows) -> list[NDArray[Any]]: ...
     def ranked(
-        self, unit: NDArray[Any], ids: Any, words: list[NDArray[Any]]
+        self, unit: NDArray[Any], ids: Any, words: list[NDArray[Any]], beside: list[NDArray[Any]]
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]: ...
 
 
@@ -95,10 +96,10 @@ class Levels:
             return np.arange(len(rows))
         (large,) = np.nonzero(several)
         some = rows.take(large)
-        words = rule.words(some)
+        words = rule.told(some)
         if priority is None:
             unit, ids = numbered_units(some)
-            found, j = rule.ranked(unit, ids, words)
+            found, j = rule.ranked(unit, ids, words, rule.beside(some))
         else:
             found, j = priority[large], np.zeros(len(large), dtype=np.int64)
         return np.concatenate([np.flatnonzero(~several), large[first_rows(pair[large], found, words, j, 1)]])
@@ -125,13 +126,14 @@ class Keep:
     """At most `most` rows of each unit, those of the smallest priorities under a key.
 
     `first`: where rows are weighed, how many a statistic of kept rows reads: rows of units of more lie in the order
-    of their priorities. `groups`: the clusters, of which each unit is in one. `levels`: where a unit counts once in
+    of their priorities. `words`: how many of a row's codes tell it apart, None for all. `groups`: the clusters, of which each unit is in one. `levels`: where a unit counts once in
     each level of a column.
     """
 
     key: bytes = field(repr=False)
     most: int
     first: int | None = None
+    words: int | None = None
     groups: Groups | HashedGroups | None = None
     levels: Levels | None = None
 
@@ -150,9 +152,9 @@ class Keep:
             order = np.arange(len(rows)) if len(ids) == len(rows) else np.argsort(unit, kind="stable")
         else:
             (large,) = np.nonzero(over)
-            some = [row[large] for row in self.words(rows)]
+            some = [row[large] for row in self.told(rows)]
             if priority is None:
-                found, j = self.ranked(unit[large], ids, some)
+                found, j = self.ranked(unit[large], ids, some, [row[large] for row in self.beside(rows)])
             else:
                 found, j = priority[large], np.zeros(len(large), dtype=np.int64)
             order = np.concatenate([np.flatnonzero(~over), large[first_rows(unit[large], found, some, j, self.most)]])
@@ -163,9 +165,13 @@ class Keep:
         own = unit[order]
         return [row[order] for row in rows.codes], _marked(sizes[own], own)
 
-    def words(self, rows: Rows) -> list[NDArray[Any]]:
-        """The codes that tell rows apart: all but the number of the cluster, which depends on the rows before."""
-        return rows.codes if self.groups is None else rows.codes[:-1]
+    def told(self, rows: Rows) -> list[NDArray[Any]]:
+        """The codes that tell rows apart, which are the first of each row; the number of a cluster depends on the rows before."""
+        return rows.codes[: self.words]
+
+    def beside(self, rows: Rows) -> list[NDArray[Any]]:
+        """The others: values in order, by which equal rows are numbered, and the cluster, which is one for all rows of a unit."""
+        return [] if self.words is None else rows.codes[self.words :]
 
     def cut(self, rows: Rows) -> tuple[Rows, NDArray[np.uint64]]:
         """Of rows that hold all their equals, but not all rows of a unit: those that can be among the first `MOST`, with priorities.
@@ -177,19 +183,19 @@ class Keep:
         if not len(rows):
             return rows, np.zeros(0, dtype=np.uint64)
         unit, ids = numbered_units(rows)
-        words = self.words(rows)
-        found, j = self.ranked(unit, ids, words)
+        words = self.told(rows)
+        found, j = self.ranked(unit, ids, words, self.beside(rows))
         own, most = (unit, MOST) if self.levels is None else (self.levels.pairs(rows, unit)[1], 1)
         order = first_rows(own, found, words, j, most)
         return rows.take(order), found[order]
 
     def ranked(
-        self, unit: NDArray[Any], ids: pa.Array, words: list[NDArray[Any]]
+        self, unit: NDArray[Any], ids: pa.Array, words: list[NDArray[Any]], beside: list[NDArray[Any]]
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """The priority of each row, and its number among its equals."""
         asked, own = np.unique(unit, return_inverse=True)
         h = hashed(seeds(ids.take(pa.array(asked)).to_pylist(), self.key)[own], words)
-        j = numbered(unit, h, words)
+        j = numbered(unit, h, words, beside)
         return priorities(h, j), j
 
 

@@ -30,6 +30,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from confide.core import Statistic
+from confide.core.ranges import fine_row
 from confide.core.statistic import StatisticOver, WrappedSource
 from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.errors import SourceError
@@ -171,7 +172,7 @@ class Gathered:
         finer, portions, ids = Files(self._folder), [], []
         try:
             for rows in files.read(one):
-                finer.add(rows, rows.by_id(seed=2) if again else rows.by_content())
+                finer.add(rows, rows.by_id(seed=2) if again else rows.by_content(rule.words))
             if again:
                 for part in range(finer.parts):
                     yield from self._finished(finer, part, rule, again=False)
@@ -202,6 +203,12 @@ def words_of(schema: Schema) -> tuple[str, ...]:
     """The rows of codes that tell a unit's rows apart: all columns, and the clipping of each numeric one."""
     numeric = [name for name in schema.names if not isinstance(schema[name], Categorical)]
     return (*schema.names, *(f"outside({name})" for name in numeric))
+
+
+def rows_of(schema: Schema) -> tuple[str, ...]:
+    """The rows of codes of a unit's records: those words, and the values of numeric columns, whose ranges may be found."""
+    numeric = [name for name in schema.names if not isinstance(schema[name], Categorical) and schema[name].steps > 2]
+    return (*words_of(schema), *map(fine_row, numeric))
 
 
 class UnitSource(WrappedSource):
@@ -301,9 +308,9 @@ class _First(StatisticOver):
 
 def _clustered(source: RecordSource, unit: Unit | None, rule: Keep) -> tuple[Blocks, int]:
     """Blocks of whole, bounded units, and the number of ids. unit: None where each record is one, and has a cluster."""
-    words, memory, folder = words_of(source.schema), source._memory << 20, source._spool
+    words, memory, folder = rows_of(source.schema), source._memory << 20, source._spool
     groups = None if source.schema.cluster is None else Groups(source.schema.cluster.column, rule.key)
-    rule = replace(rule, groups=groups, levels=Levels.of(unit, source.schema))
+    rule = replace(rule, words=len(words_of(source.schema)), groups=groups, levels=Levels.of(unit, source.schema))
     own = () if groups is None else (CLUSTER_ROW,)
     gathered = Gathered(packing((*words, *own), source.schema), GATHERED // (len(words) + 1), memory, folder)
     marks = (UNIT_ROW,) if rule.first is None else (UNIT_ROW, WHOLE_ROW)

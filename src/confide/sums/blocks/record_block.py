@@ -303,7 +303,7 @@ def not_in_file(what: str, name: Any, again: str) -> PlanError:
     confide.errors.PlanError: the plan was made with the live sampler 'os:system', which no file can hold; hand it over again: ...
     """
     return PlanError(
-        f"the plan was made with the live {what} {name!r}, which no file can hold; hand it over again: {again}"
+        f"the plan was made with the live {what} {name!r}, which no file can hold", f"hand it over again: {again}"
     )
 
 
@@ -338,14 +338,15 @@ def code_from(
         )
     if not found:
         raise PlanError(
-            f"the plan's {what} {name!r} is not loaded here; import the module that has it and try again, or hand it over again: {again}"
+            f"the plan's {what} {name!r} is not loaded here",
+            f"import the module that has it and try again, or hand it over again: {again}",
         )
     frozen = getattr(getattr(found[0], "__dataclass_params__", None), "frozen", False)
     own = [field for field in fields(found[0]) if field.init] if frozen else []
     needed = {field.name for field in own if field.default is MISSING and field.default_factory is MISSING}
     if not frozen or not isinstance(given, Mapping) or not needed <= set(given) <= {field.name for field in own}:
         raise PlanError(
-            f"the plan's {what} {name!r} is not made from the fields in the file; hand it over again: {again}"
+            f"the plan's {what} {name!r} is not made from the fields in the file", f"hand it over again: {again}"
         )
     try:
         return found[0](**{key: value(packed) for key, packed in given.items()})
@@ -353,6 +354,6 @@ def code_from(
         raise
     except Exception as error:  # whatever a class raises at what a file holds, which is public
         raise PlanError(
-            f"the plan's {what} {name!r} cannot be made from the fields in the file ({type(error).__name__}: {error}); hand it "
-            f"over again: {again}"
+            f"the plan's {what} {name!r} cannot be made from the fields in the file ({type(error).__name__}: {error})",
+            f"hand it over again: {again}",
         ) from error

@@ -23,7 +23,7 @@ The correlation of two columns from noisy joint moments to order four, with what
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt, sqrt
@@ -62,6 +62,13 @@ def free_moments(u: Array) -> Array:
     np.multiply(u, out[1], out=out[2])
     np.multiply(square, out[1], out=out[3])
     return out
+
+
+def taken_as(measures: Iterable[Measure]) -> str:
+    """What forecasts take the SDs of these as."""
+    silent = [f"{own.name} {float(f'{own.half / 3:.3g}'):,.10g}" for own in measures if own.typical is None]
+    told = "without typical values in the schema the SD is taken as a sixth of the width of the bounds"
+    return f"{told}: {', '.join(silent)}" if silent else ""
 
 
 @dataclass(frozen=True)
@@ -122,12 +129,13 @@ class Measure:
         return float((self.term.high - self.term.low) / 2)
 
     @property
-    def typical(self) -> float | None:
-        """A mean to plan by: the middle of the typical spread that the schema states for the column, None where it states none."""
+    def typical(self) -> tuple[float, float] | None:
+        """(mean, SD) to plan by: of normal values of which 95% lie in the typical spread that the schema states, None without one."""
         column = self.design.schema[self.name] if self.columns == (self.name,) else None
         if not isinstance(column, (Numeric, Integer)) or column.spread is None:
             return None
-        return (column.spread.low + column.spread.high) / 2
+        low, high = column.spread.low, column.spread.high
+        return (low + high) / 2, (high - low) / 2 / float(special.ndtri(0.975))
 
     @property
     def drops(self) -> bool:

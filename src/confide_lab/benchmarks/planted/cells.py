@@ -18,7 +18,7 @@ from confide.methods.synthesis.table import SyntheticTable
 from confide.testing import checks, contract as hidden, contract as side_doors
 from confide_lab.aggregates import bins
 from confide_lab.aggregates.cell_sums import CellCounts, CellRows, CellSums
-from confide_lab.benchmarks.planted.kinds import contract, neighbours
+from confide_lab.benchmarks.planted.kinds import contract, neighbors
 from confide_lab.benchmarks.planted.toy import LINE_SCHEMA
 from confide_lab.methods.binagg import BinAgg
 
@@ -255,7 +255,7 @@ CELLS = [
         _LEVEL,
     ),
     *(
-        neighbours(name, what, faulty, _Table("y ~ a"), _SCHEMA, _LEVEL, _PAIR)
+        neighbors(name, what, faulty, _Table("y ~ a"), _SCHEMA, _LEVEL, _PAIR)
         for name, what, faulty in (
             (
                 "the count in a name",

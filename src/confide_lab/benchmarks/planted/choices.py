@@ -18,7 +18,7 @@ from confide.core import Meter, Plan, Source, seal
 from confide.methods.selection import draw
 from confide.selection import Select
 from confide.testing import contract as side_doors
-from confide_lab.benchmarks.planted.kinds import Fault, bounded, contract, law, neighbours
+from confide_lab.benchmarks.planted.kinds import Fault, bounded, contract, law, neighbors
 from confide_lab.methods import AdaSSP
 from confide_lab.methods.quantile import ranks
 from confide_lab.methods.quantile.ranks import Quantile
@@ -82,7 +82,7 @@ def _parts(kind: type[Select]) -> Finding:
 
 
 def _exchanged(kind: type[Select]) -> Finding:
-    """mu of a run for a record that is exchanged in training, over the level of a run: exact, on the worst neighbours."""
+    """mu of a run for a record that is exchanged in training, over the level of a run: exact, on the worst neighbors."""
     found = _select(kind)
     plan = cf.plan(found, _LINE, replace(_ASKED, relation="substitute"), n=41)
     mu, company = float(plan.constants["base_mu"]), _LINE.sample(40, 1)
@@ -176,7 +176,7 @@ CHOICES: list[Fault] = [
         _GRID,
         _ADDED,
     ),
-    neighbours(
+    neighbors(
         "gaps as base measure",
         "the lengths of the candidates are the gaps between the records",
         _Gaps("v"),
@@ -185,7 +185,7 @@ CHOICES: list[Fault] = [
         _ADDED,
         _VALUES,
     ),
-    neighbours(
+    neighbors(
         "scores rounded down",
         "scores in whole ranks move by one, their bound is max(a, b - a)/b",
         _WholeRanks("v", q=(0.25, 0.5)),

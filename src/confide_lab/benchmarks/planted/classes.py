@@ -1,4 +1,4 @@
-"""Faults of classifiers: class sums, Bayes counts and propose-test-release with one wrong line, replayed on the worst neighbours."""
+"""Faults of classifiers: class sums, Bayes counts and propose-test-release with one wrong line, replayed on the worst neighbors."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class FaultyPTRBayes(EfficientPTRBayes):
         return replace(plan, statistics={"safety": safety, "means": means})
 
 
-# neighbours -----------------------------------------------------------------------------------------------------------
+# neighbors -----------------------------------------------------------------------------------------------------------
 
 
 def _frame(*parts: tuple[int, str, float]) -> pd.DataFrame:
@@ -164,7 +164,7 @@ def _fault(name: str, what: str, kind: Any, fault: str, pair: Any, privacy: Any,
         method = kind(_FORMULA, variance="identity", **settings, fault=fault if wrong else "")
         return replayed(method, replace(privacy, relation="substitute"), _SCHEMA, pair, seed)
 
-    return Fault(name, what, "record and replay on the worst neighbours", build)
+    return Fault(name, what, "record and replay on the worst neighbors", build)
 
 
 _TESTED = {"least": _LEAST, "gamma_plan": 50.0}

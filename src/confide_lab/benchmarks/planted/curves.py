@@ -15,7 +15,7 @@ from confide.methods.curves.efficient_ptr import EfficientPTRKernel
 from confide.methods.curves.kernel import Kernel
 from confide.methods.curves.sums import KernelRows, KernelSums
 from confide.testing import checks, contract as side_doors
-from confide_lab.benchmarks.planted.kinds import Fault, contract, neighbours
+from confide_lab.benchmarks.planted.kinds import Fault, contract, neighbors
 from confide_lab.methods.wavelet import Wavelet, haar_level
 
 __all__ = ["CURVES"]
@@ -147,7 +147,7 @@ CURVES: list[Fault] = [
         _SCHEMA,
         _LEVEL,
     ),
-    neighbours(
+    neighbors(
         "a mean where there is no reply",
         "the exact mean of the response stands in for a reply that was refused",
         _MeanBeside("y ~ a", **_POINTS),

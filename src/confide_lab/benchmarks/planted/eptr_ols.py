@@ -1,4 +1,4 @@
-"""Faults of efficient propose-test-release for least squares: EfficientPTR with one wrong line, replayed on the worst neighbours."""
+"""Faults of efficient propose-test-release for least squares: EfficientPTR with one wrong line, replayed on the worst neighbors."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class FaultyPTR(EfficientPTR):
         return meter.test("safety", steps + SAFETY_STEPS * (steps > 0)), line.lam
 
 
-# neighbours -----------------------------------------------------------------------------------------------------------
+# neighbors -----------------------------------------------------------------------------------------------------------
 
 
 def _frame(*parts: tuple[int, float, float, float]) -> pd.DataFrame:
@@ -139,7 +139,7 @@ def _fault(name: str, what: str, fault: str, pair: Any, formula: str = "y ~ 0 + 
     def build(wrong: bool, runs: int, seed: int) -> Audit:
         return replayed(FaultyPTR(formula, **settings, fault=fault if wrong else ""), _LEVEL, _SCHEMA, pair, seed)
 
-    return Fault(name, what, "record and replay on the worst neighbours", build)
+    return Fault(name, what, "record and replay on the worst neighbors", build)
 
 
 EPTR_OLS = [

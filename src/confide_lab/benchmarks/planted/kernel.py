@@ -1,4 +1,4 @@
-"""Faults of kernel regression: Kernel and EfficientPTRKernel with one wrong line, replayed on the worst neighbours."""
+"""Faults of kernel regression: Kernel and EfficientPTRKernel with one wrong line, replayed on the worst neighbors."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class FaultyPoints(EfficientPTRKernel):
         return plan
 
 
-# neighbours -----------------------------------------------------------------------------------------------------------
+# neighbors -----------------------------------------------------------------------------------------------------------
 
 
 def _frame(*parts: tuple[int, float, float]) -> pd.DataFrame:
@@ -169,7 +169,7 @@ def _curve(name: str, what: str, fault: str, pair: Any, **settings: Any) -> Faul
         method = FaultyCurve("y ~ x", bandwidth=0.1, **settings, fault=fault if wrong else "")
         return replayed(method, cf.GDP(1.0, relation="substitute"), _SCHEMA, pair, seed)
 
-    return Fault(name, what, "record and replay on the worst neighbours", build)
+    return Fault(name, what, "record and replay on the worst neighbors", build)
 
 
 def _points(name: str, what: str, fault: str, pair: Any) -> Fault:
@@ -178,7 +178,7 @@ def _points(name: str, what: str, fault: str, pair: Any) -> Fault:
         method = FaultyPoints("y ~ x", (0.49, 0.5, 0.51), 0.2, **settings)
         return replayed(method, cf.GDP(3.0, 1e-3, relation="substitute"), _SCHEMA, pair, seed)
 
-    return Fault(name, what, "record and replay on the worst neighbours", build)
+    return Fault(name, what, "record and replay on the worst neighbors", build)
 
 
 KERNEL = [

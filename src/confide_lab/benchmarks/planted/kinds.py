@@ -31,7 +31,7 @@ __all__ = [
     "law",
     "mechanism",
     "method",
-    "neighbours",
+    "neighbors",
     "query",
     "replayed",
     "safety",
@@ -123,7 +123,7 @@ def mechanism(
     claim: Any,
     *,
     data: Any = 0.0,
-    neighbour: Any = 1.0,
+    neighbor: Any = 1.0,
 ) -> Fault:
     """A mechanism (generator, data, runs) -> outcomes, whose claim is wrong."""
 
@@ -134,10 +134,10 @@ def mechanism(
         found = bound(
             lambda x, k: chosen(generator, x, k),
             data,
-            neighbour,
+            neighbor,
             runs=runs,
             claim=claim,
-            vectorised=True,
+            vectorized=True,
             name=name,
             confidence=1 - 1e-6,
         )
@@ -160,7 +160,7 @@ def _audited(method: Any, schema: cf.Schema, runs: int, seed: int) -> Audit:
     return audit(method, schema, relation="add-remove", runs=runs, seed=seed, confidence=1 - 1e-6)
 
 
-def neighbours(
+def neighbors(
     name: str, what: str, faulty: Any, clean: Any, schema: cf.Schema, level: Any, *pairs: tuple[Any, Any]
 ) -> Fault:
     """A method on pairs of frames that were chosen for it: exact differences, record and replay."""
@@ -169,7 +169,7 @@ def neighbours(
         chosen = faulty if wrong else clean
         return Audit(tuple(one for pair in pairs for one in replayed(chosen, level, schema, pair, seed)))
 
-    return Fault(name, what, "record and replay on the worst neighbours", build, _registered(clean))
+    return Fault(name, what, "record and replay on the worst neighbors", build, _registered(clean))
 
 
 def contract(

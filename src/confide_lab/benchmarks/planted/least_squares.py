@@ -1,6 +1,6 @@
 """Faults of the least-squares line: what its draws read beside the meter, and those of its maps (`planted_scores`).
 
-What a draw reads is shown by record and replay: on neighbours, and where it decides by a threshold on data sets that are far apart, since
+What a draw reads is shown by record and replay: on neighbors, and where it decides by a threshold on data sets that are far apart, since
 whatever follows one transcript must be the same for any records.
 """
 
@@ -35,7 +35,7 @@ from confide.regression import SSP, LeastSquares
 from confide.schema import Schema
 from confide.sums.cells.cell_sums import Histogram
 from confide.sums.coding import Box, Codes
-from confide_lab.benchmarks.planted.kinds import Fault, bounded, neighbours
+from confide_lab.benchmarks.planted.kinds import Fault, bounded, neighbors
 from confide_lab.benchmarks.planted.scores import SCORE_FAULTS
 
 __all__ = ["LEAST_SQUARES", "FaultyLine", "FaultySharing", "Peeking", "unlike"]
@@ -242,17 +242,17 @@ class FaultySharing(SSP):
 def _drawn(
     name: str, what: str, fault: str, *pairs: tuple[pd.DataFrame, pd.DataFrame], formula: str = "", **more: Any
 ) -> Fault:
-    """A fault of a draw: record and replay on neighbours."""
+    """A fault of a draw: record and replay on neighbors."""
     kind = more.get("kind", FaultyLine)
     schema, level = more.get("schema", _LINE), more.get("level", _ADD)
     formula = formula or "y ~ a + b"
-    return neighbours(name, what, kind(formula, fault=fault), kind(formula), schema, level, *pairs)
+    return neighbors(name, what, kind(formula, fault=fault), kind(formula), schema, level, *pairs)
 
 
 def unlike(method: Any, level: Any, schema: Schema, *, rows: int = 40, seed: int = 1) -> tuple[str, ...]:
     """What differs between data sets far apart at one transcript, beyond the statistics: none, one record often, practice records.
 
-    No neighbours: statistics may move as far as they like, but nothing else may know on which data they were.
+    No neighbors: statistics may move as far as they like, but nothing else may know on which data they were.
     """
     plan = engine.plan(method, schema, level)
     base = schema.sample(rows, seed)
@@ -269,7 +269,7 @@ def unlike(method: Any, level: Any, schema: Schema, *, rows: int = 40, seed: int
 
 
 def _told(name: str, what: str, fault: str, formula: str, schema: Schema) -> Fault:
-    """A fault that decides by a threshold on records: data sets that are far apart show it, neighbours only where it lies between them."""
+    """A fault that decides by a threshold on records: data sets that are far apart show it, neighbors only where it lies between them."""
 
     def audit(wrong: bool, runs: int, seed: int) -> Audit:
         problems = unlike(FaultyLine(formula, fault=fault if wrong else ""), _ADD, schema, seed=seed)
@@ -299,7 +299,7 @@ def _planned(name: str, what: str, fault: str, schema: Schema) -> Fault:
     return Fault(name, what, "contract: the spends of the plan", audit, "least_squares")
 
 
-# neighbours ------------------------------------------------------------------------------------------------------------------
+# neighbors ------------------------------------------------------------------------------------------------------------------
 
 
 def _frames(schema: Schema, rows: int, *records: Mapping[str, Any]) -> tuple[pd.DataFrame, pd.DataFrame]:

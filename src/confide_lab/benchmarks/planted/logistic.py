@@ -116,7 +116,7 @@ class _Impatient(RoundedMinimiser):
 
 
 def _moved(kind: type[RoundedMinimiser], relation: str = "add-remove") -> Finding:
-    """How far the rounded minimiser moves between neighbours, over its stated sensitivity: the worst of a few pairs of small tables.
+    """How far the rounded minimiser moves between neighbors, over its stated sensitivity: the worst of a few pairs of small tables.
 
     Rows are y z in two features, without an intercept: one or three records of one corner, a record of twice the bound, and two records
     that both misfit a slope that many others hold.

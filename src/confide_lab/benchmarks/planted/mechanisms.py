@@ -92,7 +92,7 @@ MECHANISMS = [
         _choose(0.5),
         PureDP(1.0),
         data=[1.0, 0.0, 0.0],
-        neighbour=[0.0, 1.0, 1.0],
+        neighbor=[0.0, 1.0, 1.0],
     ),
     mechanism(
         "Laplace from l2",
@@ -101,7 +101,7 @@ MECHANISMS = [
         lambda g, x, k: x + g.laplace(size=(k, 4)) * 4,
         PureDP(1.0),
         data=np.zeros(4),
-        neighbour=np.ones(4),
+        neighbor=np.ones(4),
     ),
     mechanism(
         "grid step forgotten",
@@ -131,7 +131,7 @@ MECHANISMS = [
         lambda g, x, k: np.asarray(x) + g.normal(size=(k, 2)) * 2**0.5,
         GDP(1.0),
         data=[0.0, 0.0],
-        neighbour=[1.0, 1.0],
+        neighbor=[1.0, 1.0],
     ),
     mechanism(
         "Laplace called Gaussian",

@@ -17,7 +17,7 @@ from confide.audit.verdict import Finding
 from confide.classification import ClassMeans, EfficientPTRBayes
 from confide.core import Meter, Plan, Source, Total
 from confide.testing import contract as side_doors
-from confide_lab.benchmarks.planted.kinds import Fault, bounded, contract, law, neighbours
+from confide_lab.benchmarks.planted.kinds import Fault, bounded, contract, law, neighbors
 from confide_lab.methods import NaiveBayes, SmoothNaiveBayes
 from confide_lab.methods.smooth_naive_bayes import smooth_sensitivity
 
@@ -145,7 +145,7 @@ CLASS_MODELS: list[Fault] = [
         _CLASSES,
         cf.GDP(1.0),
     ),
-    neighbours(
+    neighbors(
         "the class that was too small",
         "a refusal names the smallest class",
         _NamesTheSmallest(_FORMULA, **_TESTED),
@@ -154,7 +154,7 @@ CLASS_MODELS: list[Fault] = [
         cf.GDP(3.0, 1e-3, relation="substitute"),
         _ORDERS,
     ),
-    neighbours(
+    neighbors(
         "empty classes padded",
         "a class without records gets ten before the noise",
         _PadsEmpty(_FORMULA),

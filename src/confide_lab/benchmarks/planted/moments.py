@@ -57,7 +57,7 @@ _MECHANISMS = [
         _both_triangles(1.0),
         cf.GDP(1.0),
         data=np.zeros(8),
-        neighbour=_CORNER,
+        neighbor=_CORNER,
     ),
     mechanism(
         "boosting: mu taken for the noise",
@@ -66,7 +66,7 @@ _MECHANISMS = [
         _releases(math.sqrt(2 + _ROUNDS) / _MEANT),
         _ASKED,
         data=np.zeros(2 + _ROUNDS),
-        neighbour=np.ones(2 + _ROUNDS),
+        neighbor=np.ones(2 + _ROUNDS),
     ),
     mechanism(
         "boosting: T rounds, one charge",
@@ -75,7 +75,7 @@ _MECHANISMS = [
         _releases(math.sqrt(2 + _ROUNDS)),
         cf.GDP(1.0),
         data=np.zeros(2 + _ROUNDS),
-        neighbour=np.ones(2 + _ROUNDS),
+        neighbor=np.ones(2 + _ROUNDS),
     ),
 ]
 

@@ -1,4 +1,4 @@
-"""Planted faults of posterior sampling: certificates for one neighbour, signs, factors and constants as printed in its sources."""
+"""Planted faults of posterior sampling: certificates for one neighbor, signs, factors and constants as printed in its sources."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class _HalfRange(LogResidual):
 
 @dataclass(frozen=True)
 class Certificates(PosteriorSampling):
-    """`PosteriorSampling` that stops after its certificates. fault: "" or "half range", "one neighbour", "no range", "transposed"."""
+    """`PosteriorSampling` that stops after its certificates. fault: "" or "half range", "one neighbor", "no range", "transposed"."""
 
     penalty: float | str = 2.0
     fault: str = ""
@@ -137,7 +137,7 @@ class Certificates(PosteriorSampling):
         posterior = Posterior.of(rows, whole, start, basis)
         lower, lam, log_r = self._bounds(meter, plan, posterior, whole, design, odds)
         own = self._residual(design).at(lam, lower)
-        if self.fault == "one neighbour":
+        if self.fault == "one neighbor":
             lower += rows.bound**2
         if self.fault == "no range":
             log_r -= own.range
@@ -175,7 +175,7 @@ def frequency(fault: str, what: str, seed: int, runs: int = 300) -> Finding:
             least = float(np.linalg.eigvalsh(large.gram)[0])
             bad += float(public["eigenvalue"][0]) > max(least - rows.bound**2, 0.0)
         else:
-            # the worst that a neighbour may have: one range more
+            # the worst that a neighbor may have: one range more
             lower = float(public["eigenvalue"][0])
             worst = large.log_residual(2.0) + log1p(rows.bound**2 / (2.0 + lower))
             bad += float(public["log_residual"][0]) < max(worst, small.log_residual(2.0))
@@ -267,7 +267,7 @@ OPS_FAULTS = [
         one_dimension(_Variant()),
         _CLAIM,
         data=PAIR[0],
-        neighbour=PAIR[1],
+        neighbor=PAIR[1],
     ),
     mechanism(
         "a sample where none is private enough",
@@ -276,13 +276,13 @@ OPS_FAULTS = [
         one_dimension(_Variant(lam=0.05), cf.ApproxDP(0.3, 1e-6)),
         cf.ApproxDP(0.3, 1e-6),
         data=PAIR[0],
-        neighbour=PAIR[1],
+        neighbor=PAIR[1],
     ),
     Fault(
         "eigenvalue of the larger records",
         "the certificate is not lowered by B^2: it is good for the records at hand only",
         "frequency of a failed certificate",
-        _frequency("one neighbour", "eigenvalue"),
+        _frequency("one neighbor", "eigenvalue"),
     ),
     Fault(
         "residual of the records at hand",

@@ -173,7 +173,7 @@ SAFETY = [
     ),
     safety(
         "safe one record early",
-        "gamma is positive where a neighbour has no estimate",
+        "gamma is positive where a neighbor has no estimate",
         {**_RIGHT, "gamma": lambda x: len(_inside(x))},
         _RIGHT,
         (-1, 1),

@@ -110,7 +110,7 @@ def _projector(move: Any) -> Any:
             other = np.linalg.eigh(x.T @ x + np.outer(u, u))[1][:, -1]
             distance = float(np.linalg.norm(np.outer(vectors[:, -1], vectors[:, -1]) - np.outer(other, other)))
             worst = max(worst, distance / move(float(gap)))
-    return bounded("move of a projector over its bound", 1.0, worst, "neighbouring records")
+    return bounded("move of a projector over its bound", 1.0, worst, "neighboring records")
 
 
 REDUCTIONS: list[Fault] = [
@@ -148,6 +148,6 @@ REDUCTIONS: list[Fault] = [
         lambda: _projector(lambda gap: projector_move(gap, "add-remove") / 2),
         lambda: _projector(lambda gap: projector_move(gap, "add-remove")),
         of="pca",
-        attack="neighbouring records",
+        attack="neighboring records",
     ),
 ]

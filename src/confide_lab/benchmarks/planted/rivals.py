@@ -17,7 +17,7 @@ from confide_lab.aggregates import minimiser
 from confide_lab.aggregates.coefficients import QuadraticCoefficients
 from confide_lab.aggregates.minimiser import BallMinimiser
 from confide_lab.aggregates.scores import ClippedScores
-from confide_lab.benchmarks.planted.kinds import Fault, contract, neighbours
+from confide_lab.benchmarks.planted.kinds import Fault, contract, neighbors
 from confide_lab.methods.adassp import AdaSSP
 from confide_lab.methods.analyze_gauss import AnalyzeGauss
 from confide_lab.methods.boosted_adassp import BoostedAdaSSP
@@ -208,7 +208,7 @@ _ACROSS = _frame((1, 0.0, 1.0)), _frame((1, 0.0, 1.0), (1, 1.0, -1.0))
 _STEEP = _frame((500, 0.03, 1.0), (500, -0.03, -1.0)), _frame((500, 0.03, 1.0), (500, -0.03, -1.0), (1, 1.0, -1.0))
 
 RIVALS: list[Fault] = [
-    neighbours(
+    neighbors(
         "clipped after summing",
         "the sum of the scores is clipped, the scores are not",
         _ClipsTheSum("y ~ a", iterations=1),
@@ -217,7 +217,7 @@ RIVALS: list[Fault] = [
         _LEVEL,
         _ACROSS,
     ),
-    neighbours(
+    neighbors(
         "rounds until the score is small",
         "an exact score ends the rounds, so that the number of passes tells it",
         _StopsWhenSmall("y ~ a", rounds=3),
@@ -226,7 +226,7 @@ RIVALS: list[Fault] = [
         _LEVEL,
         _FEW,
     ),
-    neighbours(
+    neighbors(
         "a minimiser without its ball",
         "the line has any length, and a residual is as large",
         _Unbounded("y ~ a", penalty=1.0),

@@ -107,8 +107,8 @@ def _replayed(kind: type[Select], seed: int) -> Audit:
     problems: list[str] = []
     for k in range(16):  # few records, of which each matters
         frame = SCHEMA.sample(3, seed + k)
-        records, neighbour = cf.read(frame, SCHEMA), cf.read(frame.iloc[1:], SCHEMA)
-        problems += replay(method, plan, records, neighbour, seed=seed + k, thorough=False).problems
+        records, neighbor = cf.read(frame, SCHEMA), cf.read(frame.iloc[1:], SCHEMA)
+        problems += replay(method, plan, records, neighbor, seed=seed + k, thorough=False).problems
     return Audit((Replay({}, tuple(dict.fromkeys(problems))).finding("select", "add-remove"),))
 
 
@@ -148,7 +148,7 @@ def _alone(kind: type[Select]) -> Finding:
 
 
 def moved_by_one(split: Callable[[Array, float, bytes], tuple[Array, Array]], seed: int) -> int:
-    """Records that differ between the parts of data and of data with one record more, at most over a hundred neighbours; 1 is right."""
+    """Records that differ between the parts of data and of data with one record more, at most over a hundred neighbors; 1 is right."""
     g = np.random.default_rng(seed)
     worst = 0
     for _ in range(100):
@@ -240,8 +240,8 @@ SELECT_FAULTS: list[Fault] = [
     law(
         "coins by place",
         "which part a record is in depends on the records before it",
-        lambda: _finding("records moved by one", 1.0, float(moved_by_one(_by_place, 1)), "neighbour search"),
-        lambda: _finding("records moved by one", 1.0, float(moved_by_one(parts.split, 1)), "neighbour search"),
+        lambda: _finding("records moved by one", 1.0, float(moved_by_one(_by_place, 1)), "neighbor search"),
+        lambda: _finding("records moved by one", 1.0, float(moved_by_one(parts.split, 1)), "neighbor search"),
     ),
     law("runs after scores", "a first score that is not the best buys a million runs",
         lambda: _law_of(_after_scores), lambda: _law_of(best_of)),

@@ -294,7 +294,7 @@ def _distance_moves(kind: type[BallotDistance]) -> Finding:
             row[order[0]] -= 1
             row[order[1]] += 1
         worst = max(worst, abs(far(votes) - far(other)))
-    return bounded("distance in ballots", 1.0, float(worst), "neighbouring votes")
+    return bounded("distance in ballots", 1.0, float(worst), "neighboring votes")
 
 
 def _blocks_moved(by: str) -> Finding:
@@ -307,7 +307,7 @@ def _blocks_moved(by: str) -> Finding:
         key = generator.bytes(32)
         one, two = ([part.tolist() for part in divided(own, 4, key, by)] for own in (rows, other))
         worst = max(worst, sum(a != b for a, b in zip(one, two, strict=True)))
-    return bounded("blocks that a record moves", 1.0, float(worst), "neighbouring blocks", "substitute")
+    return bounded("blocks that a record moves", 1.0, float(worst), "neighboring blocks", "substitute")
 
 
 _QUERIES = 20
@@ -361,7 +361,7 @@ _EXACT = [
         lambda: _distance_moves(_OneSide),
         lambda: _distance_moves(BallotDistance),
         of="teacher_labels",
-        attack="neighbouring votes",
+        attack="neighboring votes",
     ),
     law(
         "teachers' blocks by a hash under substitute",
@@ -369,7 +369,7 @@ _EXACT = [
         lambda: _blocks_moved("identity"),
         lambda: _blocks_moved("position"),
         of="teacher_labels",
-        attack="neighbouring blocks",
+        attack="neighboring blocks",
     ),
     law(
         "cost of a label whatever the votes are",

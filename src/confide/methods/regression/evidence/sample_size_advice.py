@@ -2,22 +2,17 @@
 
 All from the release and the schema. The demand is itself a noisy number: it is stated once, for the coefficient that needs most.
 
-Which features have bounds so far from their values that a few records out there could move a coefficient unseen.
-
-reach: the farthest point of a feature's public bounds from its estimated mean, in its estimated SDs. Up to a reach of 25 the limits of
-scores and leverages look after what can be counted. So they do up to where a record with a residual of six SDs would be limited at all:
-with many records limits are high. Beyond, a coefficient is answered only where DP counts show a short tail. One way is that at most
-0.5% of the records lie beyond five SDs in the histogram of ranges, noise counted against it. The other is that scores have no long
-tail. Then at most 0.5% are there as counted, and at most 0.5% as extreme in the metric as every record beyond ten SDs is, noise counted
-against these. It is never answered beyond a reach of 100, where one record can outweigh a sample of ten thousand. A long tail goes on
-where it can no longer be seen; that a short one ends is an assumption, which the table names. All of it is post-processing.
+Bounds that nobody knows are found before the sums, and records beyond a found range are few and clipped. Where bounds were declared
+instead, or noise hid the range, they may reach so far from the values that a few records out there move a coefficient unseen. There
+is one rule: beyond a reach of 25, the distance of the farthest bound from the estimated mean in estimated SDs, a feature is not
+answered where records may be limited, nor is what is correlated with it.
 
 What tables of regressions say of their counts: records, few of them, and the share of values that were clipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, isfinite, log10, sqrt
 
@@ -27,23 +22,21 @@ from numpy.typing import NDArray
 from confide import _special as special
 from confide._arrays import Array
 from confide.core import Noisy, Release
-from confide.methods.regression.sums.linear_rows import CELLS, ClippedRows
+from confide.methods.regression.sums.linear_rows import ClippedRows
 from confide.results.base import LevelCount, level_remarks
 from confide.results.pages.content import Flag
-from confide.schema import Integer, ModelMatrix, Numeric, Schema
 
 # Coefficients that a sentence names; a factor may have hundreds.
 _NAMED = 4
 # Levels left out that it names; and half of a 95 % interval in sds.
 _LEVELS, _TWO = 6, 1.96
-# Bounds this far apart are rounded to whole numbers where the declared ones are whole.
-_WHOLE = 8.0
 # A level with less than this part of all records is named as rare.
 _RARE = 0.1
 # What a feature must have of the largest part in a direction to be named with it; and a correlation from which on two are next to one.
 _LOADS, _ALIKE = 0.5, 0.98
-# Of so many sds of its noise a variance is not told from 0.
-_HIDDEN = 3.0
+#: Bounds farther than so many sds from the mean are far; and a coefficient that is correlated as much with one of such a feature moves
+#: with it.
+REACH, TIED = 25.0, 0.2
 
 
 @dataclass(frozen=True)
@@ -67,65 +60,31 @@ class MissingCoefficients:
         return sorted({*self.wide, *self.demanding, *self.tied, *self.apart})
 
 
-def bounds_words(
-    name: str, reach: float, bounds: tuple[float, float], enough: tuple[float, float], near: float, why: str
-) -> str:
-    """The sentence for a feature whose public `bounds` reach `reach` SDs; `enough`: bounds that would do, `near` SDs about the mean.
+def reaches(mean: Array, sd: Array) -> Array:
+    """How many SDs the bounds of each term lie from its mean. mean, `sd`: of the terms, in half-widths of the bounds from their middle.
 
-    >>> bounds_words("age", 5813, (0, 1e5), (-90, 137.2), 10, "noise hides it")
-    'the bounds of age reach 5,800 standard deviations: noise hides it; declare it within [0, 140] (about 10 standard deviations on either
-    side; values beyond count at the bound)'
-    >>> bounds_words("kids", 9.4, (0, 10), (-10, 9.8), 9, "noise hides it").partition(" (about")[0]
-    'the bounds of kids reach 9.4 standard deviations: noise hides it; declare it within [0, 9]'
+    >>> reaches(np.array([0.0, -0.5]), np.array([0.5, 0.1])).tolist()
+    [2.0, 15.0]
     """
-    low, high = _within(bounds, enough)
-    return (
-        f"the bounds of {name} reach {plain(reach)} standard deviations: {why}; declare it within [{_plain(low)}, {_plain(high)}] "
-        f"(about {near:.0f} standard deviations on either side; values beyond count at the bound)"
-    )
+    return np.asarray((1 + np.abs(mean)) / sd)
 
 
-def _within(bounds: tuple[float, float], enough: tuple[float, float]) -> tuple[float, float]:
-    """Bounds that would do in round numbers, outwards, and narrower than those that are declared."""
-    low, high = (min(max(end, bounds[0]), bounds[1]) for end in enough)
-    width = high - low
-    unit = 10.0 ** (floor(log10(width)) - 1) if width > 0 else 1.0
-    if width >= _WHOLE and all(float(end).is_integer() for end in bounds):
-        unit = max(unit, 1.0)  # as the column may be of whole numbers
-    # outwards, and no farther than what is declared; what is declared is no advice
-    wide = max(floor(low / unit) * unit, bounds[0]), min(ceil(high / unit) * unit, bounds[1])
-    if wide == (float(bounds[0]), float(bounds[1])):
-        inwards = ceil(low / unit) * unit, floor(high / unit) * unit
-        wide = bounds[0] if low <= bounds[0] else inwards[0], bounds[1] if high >= bounds[1] else inwards[1]
-    return wide
+def far_words(name: str, reach: float, *, declared: bool) -> str:
+    """The sentence for a feature whose bounds reach so many SDs. declared: they were asked for, instead of a range that is found.
 
-
-def flat_words(name: str, bounds: tuple[float, float], enough: tuple[float, float]) -> str:
-    """The sentence for a feature of which noise hides whether it varies. enough: bounds beyond which it could not vary unseen.
-
-    >>> flat_words("age", (0, 1), (0.4931, 0.5069))
-    'noise hides whether age varies at all: leave it out of the formula where it is one value, else declare it within [0.493, 0.507]
-    (values beyond count at the bound)'
+    >>> far_words("age", 5813, declared=True)
+    "the bounds of age reach 5,800 standard deviations, and a few records out there could move its coefficient unseen; leave
+    bounds='declared' out, and the range is found"
     """
-    low, high = _within(bounds, enough)
-    return (
-        f"noise hides whether {name} varies at all: leave it out of the formula where it is one value, else declare it within "
-        f"[{_plain(low)}, {_plain(high)}] (values beyond count at the bound)"
+    what = (
+        "leave bounds='declared' out, and the range is found"
+        if declared
+        else "its range needs more records or a larger budget"
     )
-
-
-def unseen_sd(gram: NDArray[np.float64], noise: NDArray[np.float64], j: int) -> float:
-    """Up to which standard deviation a feature may vary unseen, where its noisy variance is not told from 0; 0 where it is.
-
-    gram: the released sums of (1, x) (1, x)'; noise: the SDs of the noise of the diagonal alone.
-
-    >>> unseen_sd(np.array([[100.0, 0], [0, 9]]), np.diag([5.0, 5.0]), 0), unseen_sd(np.array([[100.0, 0], [0, 25]]), np.diag([5.0, 5.0]), 0)
-    (0.4898979485566356, 0.0)
-    """  # noqa: E501
-    count = max(float(gram[0, 0]), 1.0)
-    own = float(gram[1 + j, 1 + j] - gram[0, 1 + j] ** 2 / count)
-    hidden = _HIDDEN * float(noise[1 + j, 1 + j])
-    return 0.0 if own > hidden else float(np.sqrt((max(own, 0.0) + hidden) / count))
+    return (
+        f"the bounds of {name} reach {plain(reach)} standard deviations, and a few records out there could move its coefficient unseen; "
+        f"{what}"
+    )
 
 
 def hidden_words(names: Sequence[str], gram: NDArray[np.float64]) -> str:
@@ -292,105 +251,6 @@ def plain(number: float) -> str:
     return f"{round(number / size) * size:,}"
 
 
-def _plain(number: float) -> str:
-    """A bound as one types it: no exponent below a million.
-
-    >>> _plain(140.0), _plain(0.1 + 0.2), _plain(2.5e7)
-    ('140', '0.3', '2.5e+07')
-    """
-    if number and not 1e-4 <= abs(number) < 1e6:
-        return f"{number:.3g}"
-    return f"{number:.6f}".rstrip("0").rstrip(".") if number != round(number) else f"{number:.0f}"
-
-
-#: The first and the last reach between which tails decide; and how many sds of its own bounds would do.
-NOTED, FAR, NEAR = 25.0, 100.0, 10.0
-# A tail is short with at most this share of the records beyond so many sds; so many sds of the count's noise are added to it.
-_SHARE, _BEYOND, _DOUBT = 0.005, 5.0, 1.5
-# Farther out, of all records.
-_OUTER = 10.0
-#: A residual so large, in sds: where it is not limited at the bounds, these are not far.
-RESIDUAL = 6.0
-# 95 % of a normal distribution are so many sds wide.
-_WIDE = 3.92
-
-
-def far(reach: float, limited: float, tail: bool) -> bool:
-    """Whether a feature of that reach is not answered for.
-
-    limited: from how many of its SDs on a residual of six SDs makes a score that is limited; tail: whether DP counts show a short one.
-
-    >>> far(20.0, 9.0, False), far(50.0, 60.0, False), far(50.0, 30.0, True), far(50.0, 30.0, False), far(200.0, 300.0, True)
-    (False, False, False, True, True)
-    """
-    return reach > FAR or (reach > max(NOTED, limited) and not tail)
-
-
-def few_far(beyond: Array, noise: Array, edges: Array, per_sd: float, records: float) -> bool:
-    """Whether few records are so long in the metric as every record beyond ten of a feature's SDs is.
-
-    beyond, noise, edges (k,): the estimated number of records longer than each edge, and its SD.
-
-    per_sd: the least length of a record per SD of the feature; records: their estimated number.
-
-    >>> counts, noise = np.array([400.0, 5.0]), np.array([10.0, 7.0])
-    >>> few_far(counts, noise, np.array([2.0, 8.0]), 1.0, 10_000.0), few_far(counts, noise, np.array([2.0, 12.0]), 1.0, 10_000.0)
-    (True, False)
-    """
-    inside = np.flatnonzero(edges <= _OUTER * per_sd)
-    if not inside.size:
-        return False
-    last = inside[-1]
-    return bool(max(float(beyond[last]), 0.0) + _DOUBT * float(noise[last]) <= _SHARE * records)
-
-
-def short_tail(
-    counts: Array,
-    sd: float,
-    records: float,
-    bounds: tuple[float, float],
-    mean: float,
-    spread: float,
-    doubt: float = _DOUBT,
-) -> bool:
-    """Whether a feature's noisy histogram, 64 equal cells between its bounds, shows a short tail.
-
-    `sd`: of the noise in each cell; records: their estimated number; mean, spread: of the feature, in the units of the bounds.
-
-    doubt: how many SDs of the noise count against it.
-    """
-    low, high = bounds
-    middles = low + (high - low) * (np.arange(CELLS) + 0.5) / CELLS
-    # up to twice as far: beyond, noise alone adds up over the empty cells
-    away = np.abs(middles - mean) / max(spread, 1e-300)
-    own = (away > _BEYOND) & (away <= max(2 * _BEYOND, _BEYOND + 2 * (high - low) / CELLS / max(spread, 1e-300)))
-    noise = sqrt(float(own.sum())) * sd
-    return bool(max(float(counts[own].sum()), 0.0) + doubt * noise <= _SHARE * records)
-
-
-def too_wide(design: ModelMatrix, schema: Schema) -> Iterator[str]:
-    """What a plan says beforehand of features whose bounds reach far beyond their typical spread."""
-    for term in design.terms:
-        column = schema[term.plain] if term.plain is not None else None
-        spread = column.spread if isinstance(column, Numeric | Integer) else None
-        if spread is None:
-            continue
-        sd, mean = (spread.high - spread.low) / _WIDE, (spread.low + spread.high) / 2
-        reach = max(term.high - mean, mean - term.low) / sd
-        if reach > NOTED:
-            low, high = max(mean - NEAR * sd, term.low), min(mean + NEAR * sd, term.high)
-            then = (
-                "it will go unanswered unless records are so many that none is limited there"
-                if reach > FAR
-                else "it goes unanswered unless DP counts show a short tail"
-            )
-            yield (
-                f"the bounds of {term.name} reach {reach:.0f} typical standard deviations. A few records out there could move its "
-                f"coefficient and no DP count can show them: {then}; declare it within [{low:.2g}, {high:.2g}] "
-                "(values beyond count at the bound) or ask limit='none'"
-            )
-
-
 # The share above which, with 95 % certainty, a flag is raised.
 _TOLERATED = 0.005
 _TWO_SIDED, _ONE_SIDED = float(special.ndtri(0.975)), float(special.ndtri(0.95))
@@ -439,8 +299,13 @@ def clipped_share(noisy: Noisy, records: float, unit: int = 1) -> tuple[bool, st
     return seen, f"{share:.1%} clipped (at most {most / 10:.1f}%)"
 
 
-def clipped_responses(release: Release, records: float) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """Flag and fact of the paid diagnostic: which share of the responses lay outside their bounds."""
+def clipped_responses(
+    release: Release, columns: Iterable[str], records: float
+) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Flag and fact of the paid diagnostic: which share of the responses, made of these columns, lay outside their bounds."""
+    if set(columns) <= set(release.ranges):
+        # what is said of their ranges
+        return (), ()
     if "clipping" not in release.statistics:
         return ("clipping_not_checked",), (("Clipped responses", UNCHECKED),)
     seen, text = clipped_share(release["clipping"], records, ClippedRows.unit)

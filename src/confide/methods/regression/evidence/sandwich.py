@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
 
 import numpy as np
 
 from confide._arrays import Array
 from confide.core import Release, ResultOptions
-from confide.methods.regression.evidence.sample_size_advice import short_tail
+from confide.methods.regression.evidence.sample_size_advice import REACH, far_words, reaches
 from confide.methods.regression.sums.linear_rows import ranged
 from confide.results.inference.simulated_null import JointLaw, NoisyMiddleMatrix
 from confide.results.pages.table import sampling_alone
@@ -247,26 +246,36 @@ class ReleaseReader:
 
     @cached_property
     def box(self) -> Box:
-        """Where z was measured from."""
-        middle, half = self._public("box")
-        return Box(tuple(map(float, middle)), tuple(map(float, half)))
+        """Where z is measured from."""
+        return Box.of(self.design)
 
     @cached_property
     def counting(self) -> Counting | None:
         """How rows of a unit count; None where records do, and where one row of each unit was kept."""
         return Counting.of_plan(self.release.plan)
 
-    def _moments(self, j: int) -> tuple[float, float]:
-        """Mean and SD of a feature in the data's units."""
-        middle, half = self.box.middle[j], self.box.half[j]
-        mean, sd = float(self._public("feature_mean")[j]), float(self._public("feature_sd")[j])
-        return middle + half * mean, half * sd
+    @cached_property
+    def reach(self) -> dict[int, float]:
+        """How many estimated SDs the bounds of each feature with more than two values lie from its mean, by term."""
+        sds = reaches(self._public("feature_mean"), self._public("feature_sd"))
+        return {j: float(sds[j]) for j in ranged(self.design)}
 
-    def _short(self, j: int, **doubt: float) -> bool:
-        """Whether the tail of a feature was seen to be short; never in the short branch, which pays for no ranges."""
-        if "ranges" not in self.release.statistics:
-            return False
-        noisy, term = self.release["ranges"], self.design.terms[j]
-        mean, spread = self._moments(j)
-        own = noisy.decode()[ranged(self.design).index(j)]
-        return short_tail(own, sqrt(noisy.variance), self._records, (term.low, term.high), mean, spread, **doubt)
+    @property
+    def _reaching(self) -> list[int]:
+        """The terms whose bounds reach too far for few records to be seen there: none of columns whose ranges were found."""
+        return [j for j, reach in self.reach.items() if reach > REACH and not self._found(j)]
+
+    def _found(self, j: int) -> bool:
+        """Whether the ranges of all columns of a term were found."""
+        ranges = self.release.ranges
+        return all(name in ranges and ranges[name].clips for name in self._asked.terms[j].columns)
+
+    @property
+    def _asked(self) -> ModelMatrix:
+        """The design of the columns."""
+        return self.design
+
+    def _too_wide(self, j: int) -> str:
+        """The sentence on the bounds of a feature."""
+        declared = self.release.plan.method.parameters.get("bounds") == "declared"
+        return far_words(self.design.terms[j].name, self.reach[j], declared=declared)

@@ -27,6 +27,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.core import Allowance, Composed, Gram, Meter, Plan, Release, ResultOptions, Source, Statistic, Total
+from confide.core.events import leaves
 from confide.methods.regression.factors.reading import LevelFit, LevelTables, TailCounts, largest_fit
 from confide.methods.regression.factors.results import INTERVALS_FOR, TARGET, read
 from confide.methods.regression.factors.sums import (
@@ -102,9 +103,6 @@ class FactorMeans:
             "constants": {},
             "target": f"linear regression of {self.design.response.name} on {self.design.features}, {TARGET}",
             "intervals_for": INTERVALS_FOR.format(self.design.response.name),
-            "warnings": ()
-            if self.clipping_check
-            else ("responses outside their bounds are clipped and not counted: clipping_check=False",),
         }
 
     def _statistics(self, relation: str) -> dict[str, Statistic]:
@@ -162,7 +160,8 @@ class FactorMeans:
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Tables; the histogram of residuals at their line; the square and the meat, limited as the histogram says."""
-        first = [name for name in ("clipping", "sums") if name in plan.statistics]
+        paid = {one.name for one in leaves(plan.event)}
+        first = [name for name in ("clipping", "sums") if name in plan.statistics and name in paid]
         totals = source.aggregate(*map(plan.statistic, first))
         drawn = {name: meter.draw(name, total) for name, total in zip(first, totals, strict=True)}
         if self.levels.told_by_sums:

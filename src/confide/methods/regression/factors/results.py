@@ -431,7 +431,7 @@ class Reading(LevelFigures):
         reason: str,
         extra: tuple[tuple[str, str], ...],
     ) -> SharedEstimates:
-        flags, clipped = clipped_responses(self.release, self.records)
+        flags, clipped = clipped_responses(self.release, self.design.response.columns, self.records)
         few = ("few_complete_records",) if self.tables.count < 3 * self.tables.count_sd else ()
         small = ("submodel_classical",) if self.subset else ()
         response, counts = self.design.response.name, self._counts()

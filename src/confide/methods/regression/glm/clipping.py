@@ -34,7 +34,7 @@ numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, floor, inf, log, sqrt
@@ -43,13 +43,13 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.core import Release
-from confide.methods.regression.evidence.sample_size_advice import plain
+from confide.methods.regression.evidence.sample_size_advice import plain, reaches
 from confide.methods.regression.glm.fisher_families import Counts
 from confide.methods.regression.glm.fisher_rows import FisherRows
 from confide.methods.regression.glm.sums import count_edges
 from confide.methods.regression.sums.linear_rows import ranged
 from confide.schema import ModelMatrix
-from confide.sums.coding import BOUND, Box
+from confide.sums.coding import BOUND
 
 _KAPPAS = (1.5, 2.0, 3.0, 4.5)
 # The least eigenvalue stands above the noise of A so many times, or kappa is the largest.
@@ -332,12 +332,11 @@ def too_far_words(name: str, family: Counts) -> str:
     )
 
 
-def less_words(share: float, names: Sequence[str]) -> str:
-    """Why down-weighted records leave no interval. share: of the records; names: of the features whose bounds reach farthest."""
-    bounds = f"declare tighter bounds of {', '.join(names)}, " if names else ""
+def less_words(share: float) -> str:
+    """Why down-weighted records leave no interval. share: of the records."""
     return (
         f"up to {share:.1%} of the records have extreme features and are down-weighted. More of them than expected are far from "
-        f"the model and could move every coefficient; {bounds}ask for a larger budget or more records, or write "
+        "the model and could move every coefficient; ask for a larger budget or more records, or write "
         'target="weighted" for the coefficients of the weighted records'
     )
 
@@ -385,40 +384,12 @@ def full_assumption(biases: Array) -> list[str]:
     ]
 
 
-#: Coefficients of features whose bounds reach beyond so many private half-widths are at risk from records that count less.
+#: Coefficients of features whose bounds reach beyond so many SDs are at risk from records that count less.
 AT_RISK = 5.0
-# A range of sqrt(3) sds has this ratio at 1.75; beyond it a few far records have widened the range.
-_WIDE = 2.6
 # Edges of bounds lie a factor of 1.19 apart, and lines move on: a score is in full with nine tenths of it.
 _FULL = 1.1
 # More digits are the arithmetic's, not the data's.
 _DIGITS = 3
-
-
-def reaches(
-    design: ModelMatrix, box: Box, mean: Array, sd: Array, *, private: bool
-) -> Mapping[int, tuple[float, float]]:
-    """How far the public bounds of the terms of more than two values lie, by place.
-
-    Given are the distance from the estimated mean in estimated SDs, and from the middle of the found range in half-ranges of sqrt(3)
-    SDs.
-
-    Parameters mean, `sd`: of the features in units of `box`; private: whether that is a found range; else both are from the moments.
-    """
-    middle, half = box.arrays
-    public_middle, public_half = Box.of(design).arrays
-    centre, width = (public_middle - middle) / half, public_half / half
-    sds = (np.abs(centre - mean) + width) / sd
-    halves = np.abs(centre) + width if private else sds / sqrt(3)
-    return {j: (float(sds[j]), float(halves[j])) for j in ranged(design)}
-
-
-def at_risk(sds: float, halves: float) -> bool:
-    """Whether bounds reach far beyond where most records are.
-
-    That is beyond their found range, or, within one that a few extreme records have made wide, by their SDs.
-    """
-    return halves > AT_RISK or sds > max(AT_RISK, _WIDE * halves)
 
 
 def beyond(ends: Array, bound: float) -> Array:
@@ -432,24 +403,20 @@ def beyond(ends: Array, bound: float) -> Array:
     return np.where(ends > _FULL * bound, np.maximum(ends / bound - 1, 1.0), 0.0)
 
 
-def lengths_at_ends(
-    design: ModelMatrix, rows: FisherRows, mean: Array, sd: Array, *, private: bool
-) -> tuple[Array, Array]:
+def lengths_at_ends(design: ModelMatrix, rows: FisherRows, mean: Array, sd: Array) -> tuple[Array, Array]:
     """(M, N), (terms,) each: the largest of a record at either end of a feature's bounds; of rows at a line.
 
     0 of features at risk and of two values. M is the length that its score can have, over the part of a bound within which scores have
     full weight.
     """
-    safe, z = _at_ends(design, rows, mean, sd, private=private)
+    safe, z = _at_ends(design, mean, sd)
     lengths = rows.lengths_of(z)
     most, whole = (_largest(own, safe, len(design.terms)) for own in lengths)
     # scores count in full within a part of the bound, whatever the information
     return np.round(most / (rows.family.score_part or 1.0), _DIGITS), np.round(whole, _DIGITS)
 
 
-def missed_at_ends(
-    design: ModelMatrix, rows: FisherRows, mean: Array, sd: Array, moments: Array, *, private: bool
-) -> Array:
+def missed_at_ends(design: ModelMatrix, rows: FisherRows, mean: Array, sd: Array, moments: Array) -> Array:
     """What the score of a record at either end of a feature's bounds misses at most, in units of the bound, (terms,).
 
     All others are where they are on average there, as a square is with what it is the square of; residuals up to the largest outcome. 0
@@ -457,36 +424,27 @@ def missed_at_ends(
 
     moments: of z, (k, k).
     """
-    assert rows.frame is not None
-    safe, z = _at_ends(design, rows, mean, sd, private=private)
-    middle, half = Box.of(design).arrays
-    centre, unit = rows.frame.box.arrays
-    low, high = ((middle + side * half - centre) / unit for side in (-1.0, 1.0))
+    safe, z = _at_ends(design, mean, sd)
     for i, j in enumerate(safe):
         # the others' means move with how far the end is from the mean
         slope = (moments[1:, 1 + j] - mean * mean[j]) / sd[j] ** 2
         slope[j] = 0.0
         at = [i, len(safe) + i]
         z[at, 1:] += np.outer(z[at, 1 + j] - mean[j], slope)
-    z[:, 1:] = np.clip(z[:, 1:], low, high)
+    z[:, 1:] = np.clip(z[:, 1:], -1.0, 1.0)
     return np.round(_largest(rows.missed(*rows.sizes_of(z)[1:]), safe, len(design.terms)), _DIGITS)
 
 
-def _at_ends(
-    design: ModelMatrix, rows: FisherRows, mean: Array, sd: Array, *, private: bool
-) -> tuple[list[int], Array]:
+def _at_ends(design: ModelMatrix, mean: Array, sd: Array) -> tuple[list[int], Array]:
     """Features that are not at risk without it, and z of records at the ends of each, (2 features, k).
 
     First at the lower end of each, then at the upper, all others at their means.
     """
-    assert rows.frame is not None
-    middle, half = Box.of(design).arrays
-    centre, unit = rows.frame.box.arrays
-    found = reaches(design, rows.frame.box, mean, sd, private=private)
-    safe = [j for j, own in found.items() if not at_risk(*own)]
+    sds = reaches(mean, sd)
+    safe = [j for j in ranged(design) if sds[j] <= AT_RISK]
     z = np.tile(np.concatenate([[1.0], mean]), (2, len(safe), 1))
     for i, j in enumerate(safe):
-        z[:, i, 1 + j] = (middle[j] - centre[j] + np.array([-half[j], half[j]])) / unit[j]
+        z[:, i, 1 + j] = -1.0, 1.0
     return safe, z.reshape(-1, z.shape[-1])
 
 

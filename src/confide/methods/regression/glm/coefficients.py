@@ -30,15 +30,13 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide._special import stdtrit
 from confide.errors import PlanError
-from confide.methods.regression.evidence.sample_size_advice import far
 from confide.methods.regression.evidence.sandwich import ReleaseReader, correlations
 from confide.methods.regression.glm.clipping import (
+    AT_RISK,
     TAIL_FEATURES,
     TAIL_RESIDUAL,
-    at_risk,
     beyond,
     missing,
-    reaches,
 )
 from confide.methods.regression.glm.draw import FisherRound, linear_round, made_points, scored
 from confide.methods.regression.glm.fisher_families import LOGIT, Counts, Family
@@ -385,24 +383,11 @@ class FisherFigures(ReleaseReader):
 
     # which coefficients are answered ------------------------------------------------------------------------------------
 
-    @cached_property
-    def reach(self) -> Mapping[int, tuple[float, float]]:
-        """How far the public bounds of the terms of more than two values lie, by place.
-
-        Given are the distance from the estimated mean in estimated SDs, and from the middle of the found range in half-ranges of
-        sqrt(3) SDs. Without ranges both are from the moments.
-        """
-        mean, sd = self._public("feature_mean"), self._public("feature_sd")
-        return reaches(self.design, self.box, mean, sd, private="ranges" in self.release.statistics)
-
-    @cached_property
-    def far(self) -> tuple[int, ...]:
-        """The places, among the terms, of features whose bounds reach too far for what their histograms show."""
+    @property
+    def far(self) -> list[int]:
+        """The places, among the terms, of features whose bounds reach too far."""
         # the weighted line is that of the records as they count
-        if self.weighted:
-            return ()
-        # a record counts less from some length on, whatever its residual: no reach is safe for that
-        return tuple(j for j, (sds, _) in self.reach.items() if far(sds, 0.0, self._short(j)))
+        return [] if self.weighted else self._reaching
 
     @cached_property
     def cut_bias(self) -> Array:
@@ -522,7 +507,7 @@ class FisherFigures(ReleaseReader):
 
     @cached_property
     def _far_out(self) -> NDArray[np.bool_]:
-        return np.array([False, *(at_risk(*self.reach.get(j, (0.0, 0.0))) for j in range(len(self.design.terms)))])
+        return np.array([False, *(self.reach.get(j, 0.0) > AT_RISK for j in range(len(self.design.terms)))])
 
     @property
     def _counted(self) -> NDArray[np.bool_]:

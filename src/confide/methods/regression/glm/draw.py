@@ -1,6 +1,6 @@
-"""The rounds behind Fisher scoring: ranges, a linear fit, steps, up to what length records have full weight, further steps, its meat.
+"""The rounds behind Fisher scoring: a linear fit, steps, up to what length records have full weight, further steps, its meat.
 
-Guarantee: mu-GDP, add-remove or substitute. Drawn are the count, the ranges, the linear round (`linear_rows`), every step and the last
+Guarantee: mu-GDP, add-remove or substitute. Drawn are the count, the linear round (`linear_rows`), every step and the last
 round (`fisher_rows`), the histograms of N^2, of counts (`sums`) and of outcomes (`sums`), the excess and the meat. Each is a Gaussian
 mechanism on exact integers. They are adaptively composed: squares of mu add up, to the same sum in all branches, of which the estimated
 number of records chooses one. Coordinates, lines, bounds and the limit of counts follow from what was drawn before. The meat's rows are
@@ -52,11 +52,8 @@ from confide.methods.regression.glm.sums import CountIndices, Excess, FisherSum,
 from confide.methods.regression.least_squares.sums import floored_moments
 from confide.methods.regression.sums.linear_rows import (
     BlockGram,
-    CellIndices,
     Present,
-    RangeCells,
     multipliers,
-    private_box,
     ranged,
 )
 from confide.methods.regression.sums.scores import UnitFisherScores
@@ -203,16 +200,16 @@ def started(points: Array, line: Array, share: float, family: Family = LOGIT) ->
 
 _Map = TypeVar("_Map", FisherRows, InformationIndices, Excess)
 
-#: Of the longest branch: count and ranges, linear fit, four steps, histogram, last step, meat.
+#: Of the longest branch: count, linear fit, four steps, histogram, last step, meat.
 PASSES = 9
-# Shares of mu^2; each branch adds up to 1. Without ranges their share goes to the rounds, in proportion.
+# Shares of mu^2; each branch adds up to 1, as those of the rounds are scaled to what others leave.
 _COMMON = {"count": 1, "leverage": 2, "excess": 5, "meat": 5}
-# Of counts, for the histogram that says where they are cut; ranges and rounds give it up in proportion.
+# Of counts, for the histogram that says where they are cut.
 _COUNTS = {"counts": 2}
 # Of formulas with columns of few values alone, for the outcomes at each distinct row of the matrix (`noise_floor`).
 _OUTCOMES = {"outcomes": 5}
-_RANGES, _LINEAR, _STEPS, _LAST = 9, 12, 22, 44
-# From so many noise units for each coefficient on there are ranges and 2, 3 or 4 steps; below, one.
+_LINEAR, _STEPS, _LAST = 12, 22, 44
+# From so many noise units for each coefficient on there are 2, 3 or 4 steps; below, one.
 _ENOUGH = {4: 300, 3: 100, 2: 30}
 # The linear round's residual variance, of an outcome of -1 or 1.
 _RESIDUAL = 0.8
@@ -277,7 +274,6 @@ class FisherRounds:
         """The events and statistics, whose shares are exact in all branches."""
         statistics = self._statistics()
         rest = Fraction(100 - sum(self._common.values()), 100)
-        found = Fraction(_RANGES, 100) if "ranges" in statistics else Fraction(0)
         rounds = Fraction(_LINEAR + _STEPS + _LAST, 100)
 
         def spent(scale: Fraction, shares: Mapping[str, Fraction | int]) -> tuple[Event, ...]:
@@ -285,15 +281,14 @@ class FisherRounds:
                 allowance.spend(name, statistics[name], scale * Fraction(part) / 100) for name, part in shares.items()
             )
 
-        short = spent(rest / rounds, {"short linear": _LINEAR, "short step": _STEPS, "short last": _LAST})
-        scale = (rest - found) / rounds
+        scale = rest / rounds
+        short = spent(scale, {"short linear": _LINEAR, "short step": _STEPS, "short last": _LAST})
         long = spent(scale, {"linear": _LINEAR, "last": _LAST})
         steps = tuple(
             Composed(spent(scale, {f"step {j + 1} of {k}": Fraction(_STEPS, k) for j in range(k)})) for k in _ENOUGH
         )
-        ranges = spent(Fraction(1), {"ranges": _RANGES} if found else {})
         common = spent(Fraction(1), self._common)
-        return Composed((*common, Branches((Composed((*ranges, *long, Branches(steps))), Composed(short))))), statistics
+        return Composed((*common, Branches((Composed((*long, Branches(steps))), Composed(short))))), statistics
 
     def _statistics(self) -> dict[str, Statistic]:
         design, family = self.design, self.family
@@ -303,8 +298,6 @@ class FisherRounds:
         rows = distinct_rows(design)
         if rows is not None:
             made["outcomes"] = Histogram(OutcomeCells(design, rows.columns, rows.sizes, tuple(rows.row_of.tolist())))
-        if ranged(design):
-            made["ranges"] = RangeCells(CellIndices(design))
         made |= dict.fromkeys(("linear", "short linear"), linear_sums(design))
         steps = ["short step", *(f"step {j + 1} of {k}" for k in _ENOUGH for j in range(k))]
         made |= dict.fromkeys((*steps, "last", "short last"), FisherSum(FisherRows(design, family=family)))
@@ -365,20 +358,17 @@ class _Draw:
         return len(self.design.terms) + 1
 
     def run(self) -> dict[str, NDArray[Any]]:
-        first = [name for name in ("count", "counts", "outcomes", "ranges") if name in self.plan.statistics]
+        first = [name for name in ("count", "counts", "outcomes") if name in self.plan.statistics]
         sums = dict(zip(first, self.source.aggregate(*map(self.plan.statistic, first)), strict=True))
         # by weight, where there are weights
         records = self.weighing.mean * max(float(self.meter.draw("count", sums["count"]).decode()[0]), 1.0)
         enough = records / sqrt(_COMMON["count"] / 100) / self._sd("count") / self._k
         steps = next((k for k, least in _ENOUGH.items() if enough >= least), 1)
-        short, box = "short " if steps == 1 else "", Box.of(self.design)
-        if not short and "ranges" in sums:
-            ranges = self.meter.draw("ranges", sums["ranges"])
-            box = private_box(self.design, ranges.decode(), sqrt(ranges.variance))
+        short = "short " if steps == 1 else ""
         if "outcomes" in sums:
             self.meter.draw("outcomes", sums["outcomes"])
         own = self if "counts" not in sums else replace(self, family=self._cut(sums["counts"], short + "last", records))
-        begun = own._begun(short + "linear", box, records)
+        begun = own._begun(short + "linear", records)
         names = ["short step"] if short else [f"step {j + 1} of {steps}" for j in range(steps)]
         return own._scored(begun, names, short + "last", records)
 
@@ -396,10 +386,11 @@ class _Draw:
         assert found is not None
         return found
 
-    def _begun(self, name: str, box: Box, records: float) -> _Begun:
+    def _begun(self, name: str, records: float) -> _Begun:
         """The linear fit, the coordinates that whiten its moments, and the line to start from."""
         planned = self.plan.statistic(name)
         assert isinstance(planned, BlockGram) and isinstance(planned.map, WhitenedRows)
+        box = Box.of(self.design)
         frame, cap = self._first(box), cap_of(self.design)
         (total,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, cap)))
         noisy = self.meter.draw(name, total)
@@ -416,8 +407,7 @@ class _Draw:
         share = float(np.clip((1 + done.cross[0] / done.count) / 2, 1e-3, 1 - 1e-3))
         points = made_points(self.design, box, moments, generator)
         theta = started(points, np.clip(line, -FAR, FAR), share, self.family)
-        private = not name.startswith("short") and "ranges" in self.plan.statistics
-        return _Begun(Frame.of(box, transform, theta, 1.0), moments, points, self.family, private)
+        return _Begun(Frame.of(box, transform, theta, 1.0), moments, points, self.family)
 
     def _first(self, box: Box) -> Frame:
         """Where the linear fit stands: its residuals are 2 y - 1 of an outcome of 0 or 1, 2 min(y, c)/c - 1 of a count."""
@@ -465,7 +455,6 @@ class _Draw:
         self.meter.draw("meat", total)
         mean, sd = begun.features
         return {
-            "box": np.array([frame.box.middle, frame.box.half], dtype=np.float64),
             "transform": frame.matrix,
             "start": begun.frame.line,
             "line": frame.line,
@@ -520,14 +509,14 @@ class _Draw:
     def _ends(self, begun: _Begun, frame: Frame, alpha: float) -> tuple[Array, Array]:
         """How long scores, and records, at the ends of each feature's bounds are there, (k - 1,) each."""
         rows = self._at(FisherRows(self.design), frame, alpha, 1.0)
-        return lengths_at_ends(self.design, rows, *begun.features, private=begun.private)
+        return lengths_at_ends(self.design, rows, *begun.features)
 
     def _of_counts(self, begun: _Begun, frame: Frame, alpha: float, bound: float) -> dict[str, NDArray[Any]]:
         """Public numbers of counts alone: where they are cut, and what scores at the ends of bounds miss in the last round."""
         if not isinstance(self.family, Counts):
             return {}
         rows = self._at(FisherRows(self.design), frame, alpha, bound)
-        missed = missed_at_ends(self.design, rows, *begun.features, begun.moments, private=begun.private)
+        missed = missed_at_ends(self.design, rows, *begun.features, begun.moments)
         return {"cut": np.array([self.family.cut]), "missed": missed}
 
     def _bound(
@@ -576,15 +565,12 @@ class _Draw:
 
 @dataclass(frozen=True, eq=False)
 class _Begun:
-    """The frame to start from, second moments of z per record (k, k), made records (points, k), and whether z is measured from private
-    ranges.
-    """
+    """The frame to start from, second moments of z per record (k, k), and made records (points, k)."""
 
     frame: Frame
     moments: Array
     points: Array
     family: Family
-    private: bool
 
     @property
     def features(self) -> tuple[Array, Array]:

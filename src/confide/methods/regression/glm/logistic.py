@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
-from confide.core import Allowance, MenuEntry, Meter, Method, Plan, Release, ResultOptions, Source
+from confide.core import Allowance, MenuEntry, Meter, Plan, Release, ResultOptions, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.regression.glm.coefficients import binary_design
@@ -29,12 +29,13 @@ from confide.schema import CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.clusters.cluster_covariance import Counting
 from confide.sums.coding import outcome_pairs
+from confide.sums.ranges import RangedMethod
 
 _LINKS: Mapping[str, Family] = {"logit": LOGIT, "probit": PROBIT}
 
 
 @dataclass(frozen=True)
-class Logistic(Method):
+class Logistic(RangedMethod):
     """Logistic regression of a 0/1 or two-level column.
 
     The estimand is the maximum-likelihood coefficients in the population, as
@@ -113,6 +114,10 @@ class Logistic(Method):
                 f"link must be 'logit' or 'probit', got {self.link!r}",
                 'write cf.regression.Logistic(formula, link="probit")',
             )
+
+    def summed(self, schema: Schema) -> tuple[str, ...]:
+        design, _ = self._design(schema)
+        return tuple(name for name in design.columns if name not in design.response.columns)
 
     def _fisher(self, schema: Any) -> FisherLine:
         design, levels = self._design(schema)

@@ -1,7 +1,7 @@
 """The way to a generalized linear model by Fisher scoring in noisy coordinates: the default of `Logistic`, and `Poisson`.
 
 Estimates the population's plain maximum-likelihood coefficients, whether or not the model holds; of counts those of the mean's
-logarithm, whatever their variance. Found ranges and a noisy linear fit give coordinates and a start. Each step releases the information
+logarithm, whatever their variance. A noisy linear fit gives coordinates and a start. Each step releases the information
 A and the score g of records at the line so far, which one record moves by at most D together (`fisher_rows`). The last step is solved
 without shrinkage. Nothing is assumed of a solver, and there is no ridge.
 

@@ -248,15 +248,15 @@ def held_words(
     return [*words, summary_text(list(first))] if first else words
 
 
-def safe_words(halves: float) -> str:
+def safe_words(sds: float) -> str:
     """The sentence where no answered feature has bounds that reach too far.
 
-    >>> safe_words(5.0)[:66]
-    "no answered feature's bounds reach beyond 5 half-ranges of its fou"
+    >>> safe_words(5.0)[:60]
+    "no answered feature's bounds reach beyond 5 standard deviatio"
     """
     return (
-        f"no answered feature's bounds reach beyond {halves:g} half-ranges of its found range, or {halves:g} SDs where "
-        "extreme records have made that range wide; so down-weighted records are assumed to move no coefficient"
+        f"no answered feature's bounds reach beyond {sds:g} standard deviations; so down-weighted records are assumed to move no "
+        "coefficient"
     )
 
 

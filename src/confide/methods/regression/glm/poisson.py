@@ -17,10 +17,10 @@ Interval: Student t with a sandwich covariance of sampling and privacy noise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
-from confide.core import Allowance, MenuEntry, Meter, Method, Plan, Release, ResultOptions, Source
+from confide.core import Allowance, MenuEntry, Meter, Plan, Release, ResultOptions, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.regression.glm.fisher_families import Counts
@@ -30,10 +30,11 @@ from confide.methods.regression.reference import likeliest_line
 from confide.schema import Categorical, CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.formula import cut, parse_formula
 from confide.sums.coding import outcome_pairs
+from confide.sums.ranges import RangedMethod, Width
 
 
 @dataclass(frozen=True)
-class Poisson(Method):
+class Poisson(RangedMethod):
     """Poisson regression of a count from 0 to a declared bound.
 
     The estimand is the coefficients of the logarithm of the mean count in the
@@ -99,6 +100,11 @@ class Poisson(Method):
 
     def __post_init__(self) -> None:
         checked_target("Poisson", self.target)
+
+    def width(self, plan: Plan, name: str) -> Width:
+        own = super().width(plan, name)
+        # a count keeps its zeros, and none of its large values is trimmed
+        return replace(own, whole=name in self._design(plan.declared).response.columns)
 
     def _line(self, schema: Any) -> FisherLine:
         design = self._design(Schema.of(schema))

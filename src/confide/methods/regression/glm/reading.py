@@ -39,18 +39,15 @@ from confide._special import expit, log_ndtr
 from confide.methods.regression.evidence.cells import all_records, cell_words, distinct_rows
 from confide.methods.regression.evidence.normal_equations import extent
 from confide.methods.regression.evidence.sample_size_advice import (
-    NEAR,
+    TIED,
     IndependentRecords,
     alike_words,
-    bounds_words,
     collinear_text,
     count_text,
     few_records,
-    flat_words,
     hidden_words,
     plain,
     records_needed_text,
-    unseen_sd,
 )
 from confide.methods.regression.glm.clipping import (
     AT_RISK,
@@ -359,16 +356,10 @@ def quiet_words(found: Sequence[SparseLevel]) -> list[str]:
 _TOO_MUCH = 0.5
 # And so many of those where the line says more than half of the largest count.
 _FULL_TOO_MUCH = 1.0
-# The bounds that would do are named so much nearer than where records begin to move a coefficient: the next release has ranges of its own.
-_SAFE = 0.8
 # Of counts: an assumption on records that are off the line whose price is more than so many widths is none.
 _FAR_TOO_MUCH = 5.0
-# Bounds nearer than so many sds are not named as far ones, and no more than so many features.
-_NEAR, _NAMED = 3.5, 3
 # A line so steep is answered only after four steps of which the last was short; and a last step beyond its noise is none.
 _STEEP, _SHORT_STEP, _TRAVELLED = 3.0, 0.75, 4.0
-# A coefficient that is correlated as much with one of a feature that reaches too far moves with it.
-_TIED = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -428,15 +419,10 @@ class FisherReading(IndependentRecords, FisherFigures):
         noisy = self.release["outcomes"]
         return noisy.decode().reshape(-1, 2), sqrt(noisy.variance)
 
-    @cached_property
+    @property
     def _wide(self) -> list[int]:
-        """Coefficients that extreme records in wide bounds may move unseen."""
-        own = np.where(self._at_risk, self._weighted, 0.0)
-        much = own > _TOO_MUCH * self._half
-        # the same far records are behind all that are counted by them: too much for one is an assumption too far for all; what a feature
-        # pays for the ends of its own bounds is its own
-        with_it = self._counted & (own > 0) if much.any() else np.zeros_like(much)
-        return sorted({*(1 + j for j in self.far), *map(int, np.flatnonzero(much | with_it))})
+        """Coefficients of features whose bounds reach too far."""
+        return [1 + j for j in self.far]
 
     @cached_property
     def _apart(self) -> list[int]:
@@ -447,18 +433,14 @@ class FisherReading(IndependentRecords, FisherFigures):
 
     @cached_property
     def _tied(self) -> dict[int, int]:
-        """Coefficients that move with one that extreme records may move: by an unknown amount, or by too much."""
+        """Coefficients that move with one of such a feature."""
         if not self._wide:
             return {}
         correlation = np.abs(self.sandwich.correlation()[:, self._wide])
-        # what was counted moves others by a bound that is in their intervals; what lies too far to be counted has none
-        unbounded = np.array([j - 1 in self.far for j in self._wide])
-        moved = self._weighted > _TOO_MUCH * self._half
-        moved[0] &= isinstance(self.family, Counts)
         return {
             j: self._wide[int(np.argmax(row))]
             for j, row in enumerate(correlation)
-            if j not in self._wide and (moved[j] or (j and row[unbounded].max(initial=0.0) > _TIED))
+            if j and j not in self._wide and row.max() > TIED
         }
 
     # the table ----------------------------------------------------------------------------------------------------------
@@ -545,18 +527,12 @@ class FisherReading(IndependentRecords, FisherFigures):
         own = self.scored_family
         return wide_words(self.release, self.design, own, self._records) if isinstance(own, Counts) else []
 
-    @property
-    def _farthest(self) -> list[str]:
-        """The features whose bounds reach farthest."""
-        far = sorted((sds, self.design.terms[j].name) for j, (sds, _) in self.reach.items() if sds > _NEAR)
-        return [name for _, name in far[: -_NAMED - 1 : -1]]
-
     def _moved_by_counts(self) -> str:
         """Why counts above the limit, or down-weighted records, leave no interval of a Poisson coefficient; "" where there is one."""
         odd = self.odd_bias > _FAR_TOO_MUCH * (self._half + self._weighted)
         odd |= (self.odd > 0) & ~self._counted & (self._weighted > _TOO_MUCH * self._half)
         if odd.any() and not self._far_out.any():
-            return less_words(float(self._public("less")[0]), self._farthest)
+            return less_words(float(self._public("less")[0]))
         own = self.scored_family
         if (self.full_bias > _FULL_TOO_MUCH * self._half).any():
             return full_words(self.design.response.name)
@@ -663,33 +639,6 @@ class FisherReading(IndependentRecords, FisherFigures):
         price = max(float((self._half[j] + worst[j]) / (self._half[j] + self.bias[j])) for j in far)
         names, squared = [self.design.names[j] for j in far], self.family == LOGIT
         return [assumed_words(names, TAIL_RESIDUAL, price, squared=squared), *said]
-
-    def _too_wide(self, j: int) -> str:
-        """The sentence on the bounds of a feature."""
-        term, (mean, sd) = self.design.terms[j], self._moments(j)
-        back = np.linalg.inv(self._public("transform"))
-        unseen = self.box.half[j] * unseen_sd(self._information, self.last.sd_gram * back.T @ back, j)
-        if unseen:
-            return flat_words(term.name, (term.low, term.high), (mean - NEAR * unseen, mean + NEAR * unseen))
-        if j in self.far and not isinstance(self.family, Counts):
-            enough, near = (mean - NEAR * sd, mean + NEAR * sd), NEAR
-        elif self._beyond[1 + j] > 0 and not self._counted[1 + j]:
-            # as far as a score may miss so much that the bound on its bias is what an answer may have
-            part, missed = self.scored_family.score_part, float(self._beyond[1 + j])
-            allowed = missed * _SAFE * _TOO_MUCH * float(self._half[1 + j] / self._weighted[1 + j])
-            near = self.reach[j][0] * (part + allowed) / (part + missed)
-            enough = (mean - near * sd, mean + near * sd)
-        elif self._beyond[1 + j] > 0:
-            # as far as a score is long before it counts less
-            near = self.reach[j][0] * float(self._public("bound")[0] / self._public("ends")[j])
-            enough = (mean - near * sd, mean + near * sd)
-        else:
-            ranges = "ranges" in self.release.statistics
-            middle, half = (self.box.middle[j], self.box.half[j]) if ranges else (mean, sqrt(3) * sd)
-            safe = _SAFE * AT_RISK * half
-            enough, near = (middle - safe, middle + safe), safe / sd
-        why = "a few records out there, which are down-weighted, could move its coefficient"
-        return bounds_words(term.name, self.reach[j][0], (term.low, term.high), enough, near, why)
 
     def _reasons(self, *, told: bool = True) -> str:
         """Why coefficients are not answered: bounds, what moves with them, levels without one of the outcomes. told: whether others are."""

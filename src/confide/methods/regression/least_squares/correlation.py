@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Allowance, Meter, Method, Plan, Release, ResultOptions, Source
+from confide.core import Allowance, Meter, Plan, Release, ResultOptions, Source
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.methods.regression.evidence.normal_equations import to_units
@@ -34,6 +34,7 @@ from confide.schema.formulas.names import parted, sides
 from confide.sums.cells.moments import Measure, practice_places
 from confide.sums.coding import ends
 from confide.sums.columns import columns_of
+from confide.sums.ranges import RangedMethod
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class _About:
 
 
 @dataclass(frozen=True)
-class Correlation(Method):
+class Correlation(RangedMethod):
     """Pearson's correlation of two columns, with a test and an interval.
 
     The estimand is the correlation in the population of the two columns,
@@ -106,6 +107,9 @@ class Correlation(Method):
     unit_meat: ClassVar[bool] = True
     #: The part of mu^2 behind the slope, for a power.
     of_slope: ClassVar[float] = SLOPE
+
+    def summed(self, schema: Schema) -> tuple[str, ...]:
+        return columns_of(*self.about(schema).columns)
 
     def about(self, schema: Any) -> _About:
         whole = Schema.of(schema)

@@ -1,8 +1,8 @@
 """The rounds behind a least-squares line: first fit, metric, limits, and the sums of scores that the line is read from.
 
-Guarantee: mu-GDP, add-remove or substitute. Drawn are the count, clipped responses, ranges, two rounds of moments, two histograms, A,
-b, q, the meat, and for R squared the squares of influences (`explained`). Each is a Gaussian mechanism on exact integers
-(`regression/sums/scores`, `blocks`, `ranges`). They are adaptively composed: squares of mu add up, to the same sum in both branches, of
+Guarantee: mu-GDP, add-remove or substitute. Drawn are the count, clipped responses, two rounds of moments, two histograms, A, b, q, the
+meat, and for R squared the squares of influences (`explained`). Each is a Gaussian mechanism on exact integers
+(`regression/sums/scores`, `blocks`). They are adaptively composed: squares of mu add up, to the same sum in both branches, of
 which the estimated number of records chooses one. Metric, line and limits follow from what was drawn before. Sources: Dwork, Talwar,
 Thakurta, Zhang 2014; Dong, Roth, Su 2022, Theorem 2 and Corollary 2.
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.core import Allowance, Branches, Composed, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Total
+from confide.core.events import leaves
 from confide.methods.regression.evidence.r_squared import Influence
 from confide.methods.regression.evidence.sparse_levels import CellCounts, SparseLevels
 from confide.methods.regression.least_squares.sums import (
@@ -41,13 +42,9 @@ from confide.methods.regression.least_squares.sums import (
 )
 from confide.methods.regression.sums.linear_rows import (
     BlockGram,
-    CellIndices,
     ClippedRows,
     Present,
-    RangeCells,
     multipliers,
-    private_box,
-    ranged,
 )
 from confide.methods.regression.sums.scores import (
     Influences,
@@ -166,7 +163,6 @@ def public_facts(
     spread = np.sqrt(np.maximum(np.diag(standing.moments)[1:] - mean**2, 1e-12))
     left = {"left_out": standing.left.rows} if standing.left else {}
     return left | {
-        "box": np.array([frame.box.middle, frame.box.half], dtype=np.float64),
         "metric": standing.metric.matrix,
         "line": standing.theta,
         "meat_line": theta,
@@ -193,11 +189,11 @@ PASSES = 6
 # tail, and what it takes from b, q and the meat, on designs of ten far records in 2,000: `limits`. That of influences, from b, is what R
 # squared needs: docs/methods/least_squares.md.)
 COMMON = {"count": 1, "clipping": 1, "tail": 16, "leverage": 2, "square": 2, "meat": 8, "influence": 1}
-_LONG = {"ranges": 7, "round 1": 11, "round 2": 12, "gram": 10, "cross": 29}
+_LONG = {"round 1": 11, "round 2": 12, "gram": 10, "cross": 36}
 _SHORT = {"short round 1": 26, "short gram": 12, "short cross": 31}
 #: Of b in the long branch, of a design without a count of clipped responses.
 SLOPE = (_LONG["cross"] + COMMON["clipping"]) / 100
-# Fewer records than this many noise units for each coefficient: no budget to spare for ranges and a second round.
+# Fewer records than this many noise units for each coefficient: no budget to spare for a second round.
 ENOUGH = 30
 # A line beyond this many half-ranges of the response is useless; the line before it is kept, so that residuals stay numbers.
 _FAR = 1e6
@@ -250,17 +246,11 @@ class ScoreStatistics:
         """The events and statistics, whose shares are exact in both branches."""
         statistics = self._statistics(allowance.relation)
         common, long, short = self._shares()
-        parts = (
-            ("ranges", long),
-            ("clipping", common),
-            ("leverage", common),
-            ("influence", common),
-        )
-        for name, shares in parts:
+        for name in ("clipping", "leverage", "influence"):
             if name not in statistics:
-                part = shares.pop(name)
+                part = common.pop(name)
                 long["cross"] += part
-                short["short cross"] += part if shares is common else 0
+                short["short cross"] += part
 
         def spent(shares: Mapping[str, Fraction]) -> tuple[Any, ...]:
             return tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items())
@@ -281,8 +271,6 @@ class ScoreStatistics:
         if self.clipping:
             bounded = design.response.name in dict(design.term_bounds)
             made["clipping"] = Total(ClippedRows(design, 1.0 + len(design.terms), edges=bounded), nonnegative=True)
-        if ranged(design):
-            made["ranges"] = RangeCells(CellIndices(design))
         made |= dict.fromkeys(("round 1", "round 2", "short round 1"), moments)
         own = self.counting
         scores = LimitedScores(design) if own is None else UnitScores(design, counting=own)
@@ -354,23 +342,21 @@ class _Draw:
 
     def run(self) -> dict[str, NDArray[Any]]:
         design = self.of.design
-        first = [name for name in ("count", "clipping", "ranges") if name in self.plan.statistics]
+        paid = {one.name for one in leaves(self.plan.event)}
+        first = [name for name in ("count", "clipping") if name in self.plan.statistics and name in paid]
         sums = dict(zip(first, self.source.aggregate(*map(self.plan.statistic, first)), strict=True))
         records = float(self.meter.draw("count", sums["count"]).decode()[0])
         if "clipping" in sums:
             self.meter.draw("clipping", sums["clipping"])
-        box, long = Box.of(design), self._mu * records * self.weighing.mean >= ENOUGH * (len(design.terms) + 1)
-        if long and "ranges" in sums:
-            ranges = self.meter.draw("ranges", sums["ranges"])
-            box = private_box(design, ranges.decode(), sqrt(ranges.variance))
+        long = self._mu * records * self.weighing.mean >= ENOUGH * (len(design.terms) + 1)
         transform, cap = self.of.layout.start()
-        start = Frame.of(box, transform.T, np.zeros(len(transform)), 1.0)
+        start = Frame.of(Box.of(design), transform.T, np.zeros(len(transform)), 1.0)
         standing = self._round("round 1" if long else "short round 1", start, cap)
         if long:
-            frame, cap = self._second(standing, box)
+            frame, cap = self._second(standing)
             standing = self._round("round 2", frame, cap, before=standing.cells)
         branch = "" if long else "short "
-        return self._sums(standing.without_rare(self.of.layout, self._level(branch + "gram")), box, branch)
+        return self._sums(standing.without_rare(self.of.layout, self._level(branch + "gram")), branch)
 
     @property
     def _mu(self) -> float:
@@ -403,16 +389,16 @@ class _Draw:
         theta = theta if (np.abs(theta) <= _FAR).all() else frame.line
         return state_after(done, theta, s2, layout, self._mu, before)
 
-    def _second(self, standing: RoundState, box: Box) -> tuple[Frame, float]:
+    def _second(self, standing: RoundState) -> tuple[Frame, float]:
         """The frame and the cap of the second round, residuals clipped where their number makes them rare against the noise."""
         planned = self.plan.statistic("round 2")
         assert isinstance(planned, BlockGram)
-        return whitening_frame(standing, box, planned.blocks, self._sd("round 2"))
+        return whitening_frame(standing, Box.of(self.of.design), planned.blocks, self._sd("round 2"))
 
-    def _sums(self, standing: RoundState, box: Box, branch: str) -> dict[str, NDArray[Any]]:
+    def _sums(self, standing: RoundState, branch: str) -> dict[str, NDArray[Any]]:
         """Histograms, A, b, q and the meat at the line that they give."""
         layout = self.of.layout
-        frame: Frame = Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0)
+        frame: Frame = Frame.of(Box.of(self.of.design), standing.metric.matrix.T, standing.theta, 1.0)
         if standing.left:
             frame = PartialFrame(
                 frame.box, frame.transform, frame.theta, 1.0, tuple(map(layout.indicators, standing.left.cells))

@@ -42,6 +42,7 @@ from confide.methods.regression.linear_estimates import SharedEstimates
 from confide.schema import CodedFrame, ModelMatrix, Schema, Unit
 from confide.schema.formulas.formula import parse_formula
 from confide.schema.formulas.names import parted, sides
+from confide.sums.ranges import RangedMethod
 
 
 class LinePath(Protocol):
@@ -68,7 +69,7 @@ class LinePath(Protocol):
         ...
 
 
-class LineMethod(FormulaMethod):
+class LineMethod(RangedMethod, FormulaMethod):
     """A method of one line: `_way` says how, from public facts; plan, draw, table and reference are the way's."""
 
     formula: str
@@ -104,8 +105,12 @@ class LineMethod(FormulaMethod):
         allowance = Allowance.of(privacy, self, schema)
         facts = path.plan(allowance, n)
         event, statistics = facts.pop("event"), facts.pop("statistics")
-        warnings = (*parse_formula(self.formula, schema).notes, *facts.pop("warnings", ()))
+        warnings = (*parse_formula(self.formula, schema).notes, *facts.pop("warnings", ()), *self._unchecked(schema))
         return Plan.of(self, schema, allowance, event, statistics, n=n, warnings=warnings, **facts)
+
+    def _unchecked(self, schema: Schema) -> tuple[str, ...]:
+        """What a plan says of clipped responses that are not counted."""
+        return ()
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Noisy sums in the order of the plan; earlier noisy numbers choose the branch."""
@@ -217,28 +222,39 @@ class LeastSquares(LineMethod):
         """By weight where the line comes of scores; sums by level take one row of each unit, and so does a survey."""
         return self.units if isinstance(self.about(schema), LeastSquaresRounds) else ("keep",)
 
+    def _ranged(self, schema: Schema, design: ModelMatrix) -> bool:
+        """Whether the range of the response is found: that step says how many lie beyond."""
+        return set(design.response.columns) <= set(self.to_find(schema))
+
+    def _unchecked(self, schema: Schema) -> tuple[str, ...]:
+        whole = Schema.of(schema)
+        if self.clipping_check or self._ranged(whole, self._design(whole)):
+            return ()
+        return ("responses outside their bounds are clipped and not counted: clipping_check=False",)
+
     def _way(self, schema: Schema, design: ModelMatrix, label: str) -> LinePath:
+        counted = self.clipping_check and not self._ranged(schema, design)
         # each way is loaded where it is taken: a plan must be quick
         if schema.design is not None:
             from confide.methods.regression.least_squares.survey import SurveyLine
 
-            return SurveyLine(schema, design, self.limit, self.clipping_check)
+            return SurveyLine(schema, design, self.limit, counted)
         unit = schema.unit if isinstance(schema.unit, Unit) else None
         several = schema.cluster is not None or (unit is not None and (unit.rows > 1 or unit.rule == "weight"))
         # sums by level take records as independent
         apart = several and design.intercept and bool(design.terms)
         levels = None if apart else FactorLevels.of(design)
         if levels is None:
-            return LeastSquaresRounds(schema, design, self.limit, self.clipping_check)
+            return LeastSquaresRounds(schema, design, self.limit, counted)
         from confide.methods.regression.factors.draw import FactorMeans
 
-        return FactorMeans(label, schema, design, levels, self.clipping_check)
+        return FactorMeans(label, schema, design, levels, counted)
 
 
 # several lines of a publication ----------------------------------------------------------------------------------------
 
 # Of the spends of a line, those that no response takes part in.
-_FEATURES = ("count", "leverage", "ranges", "gram")
+_FEATURES = ("count", "leverage", "gram")
 
 
 def alike(questions: Mapping[str, Any], schema: Any) -> list[dict[str, Any]]:

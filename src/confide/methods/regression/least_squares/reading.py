@@ -19,20 +19,14 @@ from confide.core.units.contributions import Independent
 from confide.methods.regression.evidence.normal_equations import coefficient_names, to_units
 from confide.methods.regression.evidence.r_squared import RSquared
 from confide.methods.regression.evidence.sample_size_advice import (
-    NEAR,
-    NOTED,
-    RESIDUAL,
+    TIED,
     IndependentRecords,
     MissingCoefficients,
     alike_words,
-    bounds_words,
     clipped_responses,
     collinear_text,
     count_text,
-    far,
-    few_far,
     few_records,
-    flat_words,
     hidden_words,
     left_out_words,
     level_needs,
@@ -40,14 +34,12 @@ from confide.methods.regression.evidence.sample_size_advice import (
     plain,
     records_needed_text,
     summary_text,
-    unseen_sd,
 )
 from confide.methods.regression.evidence.sandwich import FLOOR, ReleaseReader, Sandwich
 from confide.methods.regression.evidence.sparse_levels import CORRELATED, SparseLevels, base_levels, counted_levels
 from confide.methods.regression.least_squares.draw import decoded_sums, names_of
-from confide.methods.regression.least_squares.sums import LEVERAGE_EDGES, OUTER, USUAL_INDEX, Layout, Tail
+from confide.methods.regression.least_squares.sums import USUAL_INDEX, Layout
 from confide.methods.regression.linear_estimates import SharedEstimates, legend
-from confide.methods.regression.sums.linear_rows import ranged
 from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores
 from confide.methods.regression.sums.whitened_rows import NoisySystem, choose_prior, wiener
 from confide.noise import keyed_generator
@@ -55,13 +47,8 @@ from confide.results.inference import simulated_null
 from confide.results.pages.content import Flag
 from confide.schema.formulas.terms import factor_name
 from confide.sums.clusters.cluster_covariance import TruncationBias, independent_of
-from confide.sums.coding import BOUND, Box
+from confide.sums.coding import BOUND
 
-# A coefficient that is correlated with one of such a feature as much as this moves with it: the first number for slopes where the counted
-# tail ends, the second where it does not, and for the intercept, of which slopes are a part.
-_TIED, _CLOSELY = 0.2, 0.1
-# Scores so many times the typical size are rare in data of ordinary tails.
-_FAR = 16.0
 # Rows of a unit that hardly hang together, each of a small weight, have a meat far below that of as many records.
 _UNIT_FLOOR = 0.25
 
@@ -141,38 +128,6 @@ class Coefficients(ReleaseReader):
         matrix, _ = to_units(self.design, list(range(len(self.design.terms))), self.box)
         return self.left.needed_by(matrix, Layout.of(self.design)) if self.left else []
 
-    @cached_property
-    def reach(self) -> dict[int, float]:
-        """How many estimated SDs the public bounds of each feature with more than two values lie from its mean, by term."""
-        middle, half = self.box.arrays
-        public_middle, public_half = Box.of(self.design).arrays
-        away = np.abs((public_middle - middle) / half - self._public("feature_mean")) + public_half / half
-        return {j: float(away[j] / self._public("feature_sd")[j]) for j in ranged(self.design)}
-
-    @cached_property
-    def _per_sd(self) -> Array:
-        """The least length |v| of a record per estimated SD that a term of it is away from its mean, (terms,)."""
-        back = np.linalg.inv(self._public("metric"))
-        rows = back[1:] - self._public("feature_mean")[:, None] * back[0]
-        return np.asarray(self._public("feature_sd") / np.linalg.norm(rows, axis=1))
-
-    @cached_property
-    def far(self) -> tuple[int, ...]:
-        """The places, among the terms, of features whose bounds reach too far for what their histograms show."""
-        limited = self._number("score_limit") / (RESIDUAL * self._number("sigma") * self._per_sd)
-        return tuple(
-            j for j, reach in self.reach.items() if far(reach, float(limited[j]), self._short(j) or self._few(j))
-        )
-
-    def _few(self, j: int) -> bool:
-        """Whether few records are extreme in the metric, hence in this feature, where no count says otherwise."""
-        if "leverage" not in self.release.statistics or self._unfinished or not self._short(j, doubt=0.0):
-            return False
-        noisy = self.release["leverage"]
-        edges = sqrt(float(self._public("weights").sum())) * np.array(LEVERAGE_EDGES)
-        seen = Tail(noisy.decode(), edges, sqrt(noisy.variance))
-        return few_far(seen.beyond, seen.noise, edges, float(self._per_sd[j]), self._records)
-
     @property
     def unlimited(self) -> bool:
         """Whether no record of the public box could have been limited."""
@@ -182,12 +137,12 @@ class Coefficients(ReleaseReader):
     @cached_property
     def _unanswered(self) -> MissingCoefficients:
         """Which coefficients are not answered, and why."""
-        s, limited = self.sandwich, not self.unlimited
-        away = [1 + j for j in self.far] if limited else []
-        # nearer bounds, and those of features of which nothing is limited, are only a cause of large noise
-        wide = [1 + j for j, reach in self.reach.items() if 1 + j in away or (reach > NOTED and s.demand[1 + j] > 1)]
+        s, reaching = self.sandwich, [1 + j for j in self._reaching]
+        away = [] if self.unlimited else reaching
+        # far bounds of features of which nothing is limited are only a cause of large noise
+        wide = [j for j in reaching if j in away or s.demand[j] > 1]
         correlation = np.abs(s.correlation()[:, away])
-        tied = np.asarray((correlation > self._tied[:, None]).any(axis=1))
+        tied = np.asarray((correlation > TIED).any(axis=1))
         others = [j for j in range(len(tied)) if j not in wide and j not in self._apart]
         return MissingCoefficients(
             wide=tuple(wide),
@@ -195,22 +150,6 @@ class Coefficients(ReleaseReader):
             tied={j: away[int(np.argmax(correlation[j]))] for j in others if tied[j]},
             apart=tuple(self._apart),
         )
-
-    @cached_property
-    def _tail(self) -> Tail:
-        """The noisy histogram of sizes of scores."""
-        noisy, edges = self.release["tail"], self._public("score_edges")
-        return Tail(noisy.decode()[: len(edges) + 1], edges, sqrt(noisy.variance), outer=OUTER)
-
-    @property
-    def _tied(self) -> Array:
-        """From which correlation on a coefficient moves with one of a feature that reaches too far, (k,)."""
-        return np.array([_CLOSELY, *[_CLOSELY if self._unfinished else _TIED] * len(self.design.terms)])
-
-    @property
-    def _unfinished(self) -> bool:
-        """Whether scores are seen at sizes so extreme that more may lie beyond."""
-        return self._tail.unfinished(_FAR * self._typical)
 
     @property
     def _typical(self) -> float:
@@ -238,30 +177,13 @@ _UNLIMITED = Flag(
 _TAIL_ASSUMPTION = Flag(
     "tail_assumption",
     "extreme records may be down-weighted, and records too extreme to be counted are assumed to be rare. The note "
-    "Intervals says how much wider intervals are without this assumption (limit='none')",
+    "Intervals says how much wider intervals are without this assumption, which the value none of the parameter limit avoids",
 )
 
 
 @dataclass(frozen=True, eq=False)
 class LeastSquaresReading(Coefficients, IndependentRecords):
     """One release read with one question: the table, and what it says."""
-
-    def _too_wide(self, place: int, *, hidden: bool) -> str:
-        """The sentence on a feature's bounds. hidden: its coefficient could not be told without limits either."""
-        j = place - 1
-        term, (mean, sd) = self.design.terms[j], self._moments(j)
-        limits = not self.unlimited and j in self.far
-        why = (
-            "a few records out there could move its coefficient and no DP count can show them"
-            if limits
-            else "noise grows with them"
-        )
-        enough = mean - NEAR * sd, mean + NEAR * sd
-        unseen = self.box.half[j] * unseen_sd(self._gram(), self.sandwich.sd_gram * self._back @ self._back.T, j)
-        if unseen:
-            return flat_words(term.name, (term.low, term.high), (mean - NEAR * unseen, mean + NEAR * unseen))
-        said = bounds_words(term.name, self.reach[j], (term.low, term.high), enough, NEAR, why)
-        return f"{said}, or ask limit='none'" if limits and not hidden else said
 
     @cached_property
     def _back(self) -> Array:
@@ -275,7 +197,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
     def _reasons(self, *, told: bool = True) -> str:
         """Why coefficients are not answered: bounds, rare levels, demand, what moves with a feature that reaches too far."""
         names, s, left = self.design.names, self.sandwich, self._unanswered
-        parts = [self._too_wide(place, hidden=bool(s.demand[place] > 1)) for place in left.wide]
+        parts = [self._too_wide(place - 1) for place in left.wide]
         parts.append(self._levels(demanding=bool(left.demanding), told=told))
         if left.demanding:
             numbers = [place - 1 for place in left.demanding if place]
@@ -288,9 +210,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
 
     def _hidden(self) -> str:
         """The reason where the Gram matrix is not that of any records."""
-        few = few_records(self.release["count"])
-        wide = [] if few else [1 + j for j, reach in self.reach.items() if reach > NOTED]
-        known = [self._too_wide(place, hidden=True) for place in wide]
+        known = [] if few_records(self.release["count"]) else map(self._too_wide, self._reaching)
         parts = [
             f"the released Gram matrix is not positive definite: {hidden_words([term.name for term in self.design.terms], self._gram())}",
             *known,
@@ -416,7 +336,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
 
     def _made(self, *, flags: tuple[str, ...], facts: tuple[tuple[str, str], ...], **more: Any) -> SharedEstimates:
         count = self.release["count"]
-        clipping, clipped = clipped_responses(self.release, float(count.decode()[0]))
+        clipping, clipped = clipped_responses(self.release, self.design.response.columns, float(count.decode()[0]))
         return SharedEstimates.of(
             self.release,
             response=self.design.response.name,
@@ -478,20 +398,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
             sqrt(sampling**2 + (limit * level) ** 2)
             for limit in (self._number("score_limit"), float(self._public("largest")[0]))
         )
-        noted = [
-            f"{self.design.terms[j].name} ({reach:.0f})"
-            for j, reach in self.reach.items()
-            if reach > NOTED and j not in self.far
-        ]
-        lumps = (
-            f"; that almost no record is extreme within the bounds of {', '.join(noted)}, in brackets their reach in standard deviations"
-            if noted
-            else ""
-        )
-        return (
-            f"assumed: tails of scores fall at least as |s|^-{USUAL_INDEX:g} beyond the last bin that can be measured{lumps}; without it "
-            f"(limit='none') intervals are {self._width(whole / own)}"
-        )
+        return f"assumed: tails of scores fall at least as s^-{USUAL_INDEX:g}; without it, intervals are {self._width(whole / own)}"
 
     def _allowed(self, moved: Array, covariance: Array, df: Array, bias: Array) -> str:
         """What intervals allow for the records left out, with its price; "" for none."""

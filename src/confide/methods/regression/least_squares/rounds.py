@@ -10,8 +10,8 @@ Guarantee: mu-GDP, add-remove or substitute (`draw`).
 Interval: Student t with a sandwich covariance of sampling and privacy noise, unequal variances and nonlinear means allowed; it covers
 the population's least-squares coefficients. Beyond the last size that can be counted, the tails of scores are assumed to fall at least
 like |s|^-3.5. The table says so with its price; with `limit="none"` nothing is assumed. A coefficient is not answered where noise hides
-it, or where a few extreme records in wide bounds could move it unseen. The status is then "partial", or "imprecise" where that is most
-of them, and there is no interval.
+it, or where bounds that were declared reach so far that a few records out there could move it unseen. The status is then "partial", or
+"imprecise" where that is most of them, and there is no interval.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from confide.core import Allowance, BudgetItem, Event, Meter, Plan, Release, Res
 from confide.core.events import leaves
 from confide.core.units.privacy_unit import independent_words
 from confide.errors import PlanError
-from confide.methods.regression.evidence.sample_size_advice import too_wide
 from confide.methods.regression.least_squares.draw import PASSES, ScoreStatistics
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
 from confide.methods.regression.linear_estimates import SharedEstimates, kept
@@ -39,7 +38,7 @@ from confide.sums.clusters.cluster_covariance import too_few
 class LeastSquaresRounds:
     """The general way to a least-squares line, of a design with an intercept.
 
-    limit, clipping_check: as in `LeastSquares`. Raises `PlanError` without an intercept.
+    limit: as in `LeastSquares`; clipping_check: whether clipped responses are counted. Raises `PlanError` without an intercept.
     """
 
     schema: Schema
@@ -74,23 +73,14 @@ class LeastSquaresRounds:
                 f"sampling of records and privacy noise, unequal residual variances and nonlinear means allowed, "
                 f"{independent_words(self.schema)}"
             ),
-            "notes": (
-                *(() if self.limit == "none" else too_wide(self.design, self.schema)),
-                *(self._too_few(event, n) if n else ()),
-            ),
-            "warnings": self._warnings(event),
+            "notes": self._too_few(event, n) if n else (),
+            "warnings": self._too_few(event),
         }
 
     def _too_few(self, event: Event, n: int | None = None) -> tuple[str, ...]:
         spend = next(leaf for leaf in leaves(event) if leaf.name == "meat")
         assert isinstance(spend, BudgetItem)
         return too_few(self.schema.cluster, len(self.design.terms) + 1, sqrt(spend.mu_squared), n)
-
-    def _warnings(self, event: Event) -> tuple[str, ...]:
-        few = self._too_few(event)
-        if self.clipping_check:
-            return few
-        return (*few, "responses outside their bounds are clipped and not counted: clipping_check=False")
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Noisy sums in the order of the plan; the estimated number of records chooses the branch."""

@@ -399,11 +399,6 @@ class Tail:
         vars(other).update({name: getattr(self, name) for name in _MEASURED})
         return other
 
-    def unfinished(self, size: float) -> bool:
-        """Whether records are certain beyond the edge next to `size`, so that more may lie farther out."""
-        place = int(np.argmin(np.abs(np.log(self.edges / size))))
-        return bool(self.believing(CERTAIN).reliable[place])
-
     @cached_property
     def _cells(self) -> list[tuple[float, float, float]]:
         """(edge, middle of the cell beyond it, its count, 0 at the least) of each edge; the last cell is assumed to be like the one

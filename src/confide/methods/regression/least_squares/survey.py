@@ -592,8 +592,6 @@ class SurveyLine:
         told = sqrt(meat.mu_squared), len(self.design.terms) + 1
         *first, limits = sums.drawn.warnings(*told)
         warned = [*first, *self._for_margins(event), limits]
-        if not self.clipping_check:
-            warned.append("responses outside their bounds are clipped and not counted: clipping_check=False")
         return {
             "event": event,
             "statistics": statistics,

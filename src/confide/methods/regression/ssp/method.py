@@ -60,6 +60,7 @@ from confide.methods.regression.sums.whitened_rows import Frame
 from confide.schema import Categorical, CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import Box
+from confide.sums.ranges import RangedMethod
 
 # A starting point of the residuals beyond this many half-ranges of y is useless; it is replaced by 0.
 _FAR = 1e6
@@ -70,7 +71,7 @@ _ENOUGH = 30
 
 
 @dataclass(frozen=True)
-class SSP(Method):
+class SSP(RangedMethod):
     """Linear regression by noisy sufficient statistics, for many analyses.
 
     The estimand is the least-squares coefficients in the population, of the

@@ -272,7 +272,7 @@ class ClippedRows(LinearRows):
 
 #: Cells of each feature's histogram.
 CELLS = 64
-# The levels of detail: neighbouring cells are merged until enough of the records lie in cells above the noise.
+# The levels of detail: neighboring cells are merged until enough of the records lie in cells above the noise.
 _LEVELS = (64, 32, 16, 8)
 _ENOUGH = 0.8
 

@@ -24,7 +24,7 @@ import numpy as np
 from confide.core import Allowance, Meter, Plan, Release, ResultOptions, Source
 from confide.core.units.privacy_unit import independent_words
 from confide.errors import NoResult, PlanError
-from confide.methods.regression.evidence.sample_size_advice import NEAR, count_text, few_records, plain
+from confide.methods.regression.evidence.sample_size_advice import count_text, few_records
 from confide.methods.regression.least_squares.method import LineMethod
 from confide.methods.regression.least_squares.reading import LeastSquaresReading
 from confide.methods.regression.least_squares.rounds import LeastSquaresRounds
@@ -124,17 +124,9 @@ class _Reading(LeastSquaresReading):
         # deviations of a level are numbers like any others
         return ""
 
-    def _too_wide(self, place: int, *, hidden: bool) -> str:
-        j = place - 1
-        name, sd = self.design.terms[j].name, self.box.half[j] * float(self._public("feature_sd")[j])
-        limits = not self.unlimited and j in self.far
-        person = self.outer.schema.protects
-        why = "no DP count can see the few that might" if limits else "noise grows with them"
-        said = (
-            f"the bounds of {name} let rows lie {plain(self.reach[j])} SDs from the mean of their {person}. Here {why}; "
-            f"bounds of {name} some {plain(NEAR * sd)} apart suffice (values beyond count at the bound)"
-        )
-        return f"{said}, or ask limit='none'" if limits and not hidden else said
+    @property
+    def _asked(self) -> ModelMatrix:
+        return self.outer
 
     def _made(self, *, flags: tuple[str, ...], facts: tuple[tuple[str, str], ...], **more: Any) -> SharedEstimates:
         person = self.outer.schema.protects
@@ -232,7 +224,6 @@ class WithinPath:
         """The spends of both branches, of statistics of deviations."""
         facts = self._inside.plan(cast(Allowance, DeviationsAllowance(allowance, self.deviations)), n)
         facts["statistics"] = {name: deviations_of(one, self.deviations) for name, one in facts["statistics"].items()}
-        facts["warnings"] = tuple(one for one in facts["warnings"] if "clipping_check" not in one)
         facts["notes"] = (
             *facts.get("notes", ()),
             "responses are clipped before means are taken, and clipped ones not counted",

@@ -239,7 +239,7 @@ def _crossed(
     made = (
         *(Column(name, list(values), "text") for name, values in levels.items()),
         Column("n", size, "number", whole=True),
-        *(Column(str(name), counts[:, k], "number", whole=True) for k, name in enumerate(columns)),
+        *(Column(str(name), counts[:, k], "number", str(name), whole=True) for k, name in enumerate(columns)),
         *(Column(f"% {columns[k]}", share[:, k], "share") for k in told),
     )
     return lambda alpha: made
@@ -504,6 +504,7 @@ def tested(
         target=f"{', '.join(names)}; in the table {table.layout.words}",
         intervals_for="the population that the records are a sample of: sampling error and privacy noise",
         release_sha256=table.release_sha256,
+        ranges=table.ranges,
         drawn_sha256=table.drawn_sha256,
         simulated=table.simulated,
         facts=(*table.facts, *left_out(lost)),

@@ -149,7 +149,7 @@ def _compared(
             Column(names, rows[0], "text"),
             Column("n", rows[1], "number", whole=True),
             Column("estimate", rows[2], head="mean"),
-            Column("std_err", rows[3], "std_err", head="std. err."),
+            Column("std_err", rows[3], "std_err"),
             Column("ci_low", rows[4], "interval"),
             Column("ci_high", rows[5], "interval"),
         )

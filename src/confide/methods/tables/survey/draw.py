@@ -433,10 +433,10 @@ class SurveyPath:
         own = self.design
         if own.psu is not None:
             alike = "independent PSUs" + (f" within {own.strata}" if self.listed is not None and own.strata else "")
-            alike += f" {own.alike} (what sums of larger or closer ones are cut by is made up for)"
+            alike += f" {own.alike} (sums of larger or more alike ones are clipped; intervals are widened for it)"
         else:
             alike = f"a declared design effect of {own.deff:g}" if own.deff not in (None, 1) else "independent persons"
-        cut = " and the cut of weights" if own.weight is not None else ""
+        cut = " and the trimming of weights" if own.weight is not None else ""
         return f"{self.kind} of the population, linearized variances; {alike}; privacy noise{cut}"
 
     # release ----------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import MenuEntry, Meter, Method, Plan, Release, ResultOptions, Source, Statistic
+from confide.core import MenuEntry, Meter, Plan, Release, ResultOptions, Source, Statistic
 from confide.core.plan import checked_inference
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -40,10 +40,11 @@ from confide.schema import Categorical, CodedFrame, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import column_named, parted, quoted, sides
 from confide.sums.cells.cell_sums import Attribute
-from confide.sums.cells.moments import Measure, practice_values
+from confide.sums.cells.moments import Measure, practice_values, taken_as
 from confide.sums.cells.weighted_cells import places_of_weights
 from confide.sums.coding import ends
-from confide.sums.columns import practice_codes
+from confide.sums.columns import columns_of, practice_codes
+from confide.sums.ranges import RangedMethod, Width
 
 _COUNTS = Fraction(1, 10)
 _SIZES = (1_000, 10_000, 100_000)
@@ -51,7 +52,7 @@ _EXAMPLE = 'write cf.tables.TableOne("age + bmi + smoker ~ arm")'
 
 
 @dataclass(frozen=True)
-class TableOne(Method):
+class TableOne(RangedMethod):
     """Release Table 1: means, medians and shares of several columns, by group.
 
     The estimands are means and medians of columns clipped to their bounds, shares
@@ -68,7 +69,7 @@ class TableOne(Method):
         `weights`.
     inference : {"population", "dataset"}, default "population"
         What the intervals are about: the population that the records are a sample
-        of, or exactly these records.
+        of, or exactly these records. Required in a call of one step.
 
     See Also
     --------
@@ -118,6 +119,7 @@ class TableOne(Method):
     source: ClassVar[str] = "free moments, crossings and cumulative counts in one plan; Dong, Roth, Su 2022"
     intervals: ClassVar[str] = "means and medians of clipped columns and shares, by group; sampling and privacy noise"
     asks: ClassVar[tuple[str, ...]] = ("inference",)
+    of_means: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str) or not self.formula.strip():
@@ -132,6 +134,17 @@ class TableOne(Method):
             )
 
     # plan -------------------------------------------------------------------------------------------------------------
+
+    def summed(self, schema: Schema) -> tuple[str, ...]:
+        about = self.about(schema)
+        others = columns_of(about.groups, about.weight)
+        return tuple(own.name for own in about.measures if own.name not in others)
+
+    def width(self, plan: Plan, name: str) -> Width:
+        about, sd = self.about(plan.declared), plan.spend("moments").noise_sd
+        rows = about.moments(plan.relation)
+        assert sd is not None
+        return Width.of_means(((sd / rows.count) ** 2, (sd / rows.steps) ** 2), about.cells)
 
     def about(self, schema: Any) -> TableOneAbout:
         """The rows and the groups; `PlanError` or `SchemaError` for what cannot be planned from public facts."""
@@ -208,7 +221,9 @@ class TableOne(Method):
             if about.weight is None
             else f"in one group, groups and levels of equal size, weights of {about.weight.middle:g} each, the middle of their bounds"
         }
-        means = {f"{own.name}: mean": own.typical for own in about.measures}
+        found["taken"] = taken_as(about.measures) if self.inference == "population" else ""
+        found["assumes"] += f"; {found['taken']}" if found["taken"] else ""
+        means = {f"{own.name}: mean": own.typical[0] if own.typical else None for own in about.measures}
         values = means | {level.name: 1 / level.size for level in about.levels}
         found |= {"value": {}, "uneven": {}}
         for size in (n,) if n else _SIZES:
@@ -222,7 +237,7 @@ class TableOne(Method):
         return replace(made, forecast=found)
 
     def _expected(self, made: Plan, about: TableOneAbout, size: float) -> dict[str, float]:
-        """Standard errors by row: means with an SD of a third of the half-range, halfway to a bound."""
+        """Standard errors by row: means by typical values, else with an SD of a third of the half-range, halfway to a bound."""
         part = 1.0 if self.inference == "population" else 0.0
         # in units of the mean weight the noise is W/mean as large
         unit = 1.0 if about.weight is None else about.weight.middle / about.heaviest
@@ -234,8 +249,10 @@ class TableOne(Method):
         found = {}
         for own in about.measures:
             rows = about.moments(made.relation)
-            noise = sds["moments"] ** 2 * (1 / rows.steps**2 + 1 / (4 * rows.count**2))
-            found[f"{own.name}: mean"] = own.half * sqrt(part * size / 9 + noise) / size
+            mean, sd = own.typical or (own.middle + own.half / 2, own.half / 3)
+            away, spread = (mean - own.middle) / own.half, sd / own.half
+            noise = sds["moments"] ** 2 * (1 / rows.steps**2 + away**2 / rows.count**2)
+            found[f"{own.name}: mean"] = own.half * sqrt(part * size * spread**2 + noise) / size
         for level in about.levels:
             p, noise = 1 / level.size, (sds[f"levels of {level.name}"] / about.step) ** 2
             # the share's base is the sum of its levels
@@ -281,6 +298,7 @@ class TableOne(Method):
             heaviest=about.heaviest,
             weights=self.weights,
             legend=reader.missing(),
+            missing=reader.without,
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:

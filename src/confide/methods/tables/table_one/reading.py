@@ -350,10 +350,11 @@ class Reader:
         kept = {name: column for name, column in columns.items() if column.on_missing != "drop"}
         parts = missing_parts(about.groups, [] if about.weight is None else [about.weight])
         parts += [UNKNOWN] if any("excluded" in part for part in parts) else []
-        parts += alone_parts(kept, apart, noisy_numbers(self._without()))
+        parts += alone_parts(kept, apart, noisy_numbers(self.without))
         return (("Missing", "; ".join(parts)),) if parts else ()
 
-    def _without(self) -> dict[str, tuple[float, float]]:
+    @property
+    def without(self) -> dict[str, tuple[float, float]]:
         """(number of records without a value, its noise SD) by column; nothing of weighted records."""
         if self.about.weight is not None:
             return {}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from confide._arrays import Array
-from confide._helpers import clean, later
+from confide._helpers import clean, head, later
 from confide.core import Release
 from confide.errors import PlanError
 from confide.methods.tables.table_one.reading import Cells, Level, Numeric, Row
-from confide.results.base import BaseResult
-from confide.results.pages.content import LITERAL, Column, check_alpha, folded, level_words
-from confide.results.pages.table import DASH, DOMINATED, DOMINATES, Laid, dominated
+from confide.results.base import BaseResult, Foreseen
+from confide.results.pages.content import LITERAL, Column, check_alpha, either, folded, level_words
+from confide.results.pages.table import DASH, DOMINATED, DOMINATES, WIDEST, Laid, dominated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,8 @@ class TableOneResult(BaseResult):
     """Rows of numbers for all records and for each group. `to_frame` is long, with intervals; the printed table is wide, without them.
 
     rows; groups: their names; sizes: n of all records and of each group; size_sd: the SD of the noise of one group's n. inference:
-    "population" or "dataset"; weights: their column, with sizes as sums of weights; heaviest: the largest weight, or 1.
+    "population" or "dataset"; weights: their column, with sizes as sums of weights; heaviest: the largest weight, or 1; missing: numbers of
+    missing values by column, each with the SD of its noise.
     """
 
     rows: tuple[Row, ...]
@@ -47,6 +49,7 @@ class TableOneResult(BaseResult):
     inference: str  # type: ignore[misc]  # of the class in families of one target
     weights: str | None = None
     heaviest: float = 1.0
+    missing: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     family: ClassVar[str] = "Table One"
     rows_are: ClassVar[str] = "row"
@@ -61,9 +64,8 @@ class TableOneResult(BaseResult):
         size_sd: float,
         inference: str,
         *,
-        weights: str | None = None,
         heaviest: float = 1.0,
-        legend: tuple[tuple[str, str], ...] = (),
+        **others: Any,
     ) -> Self:
         """The result of a release."""
         stated: dict[str, str] = {}
@@ -75,14 +77,13 @@ class TableOneResult(BaseResult):
         return cls.of(
             release,
             intervals_for=_INTERVALS_FOR[inference],
-            legend=legend,
             rows=rows,
             groups=groups,
             sizes=heaviest * sizes,
             size_sd=heaviest * size_sd,
             inference=inference,
-            weights=weights,
             heaviest=heaviest,
+            **others,
             **stated,
         )
 
@@ -114,7 +115,7 @@ class TableOneResult(BaseResult):
         if len(self.groups) == 2:
             differences = [self._difference(row, one, 1, 2, alpha) for row, one in self._cells(alpha)]
             texts = ["", *("" if one is None else _two_digits(one[0]) for one in differences)]
-            found.append(Column("std_diff", texts, "text", head="std. diff."))
+            found.append(Column("std_diff", texts, "text"))
         return tuple(found)
 
     def _difference(
@@ -137,25 +138,42 @@ class TableOneResult(BaseResult):
         rows = (name.values[0], *map(_row_name, name.values[1:]))
         found = [Laid("", tuple(map(clean, rows)), left=True)]
         for column in others:
-            head = column.name.partition("=")[2] if one and "=" in column.name else column.head or column.name
-            found.append(Laid(clean(head), tuple(column.values), label=clean(head)))
-        return found
+            told = column.name.partition("=")[2] if one and "=" in column.name else head(column.name)
+            found.append(Laid(clean(told), tuple(column.values), label=clean(told)))
+        widths = [max(map(len, (own.head, *own.cells))) for own in found]
+        return found if sum(widths) + 2 * (len(widths) - 1) <= WIDEST else self._long(found, *factors if one else ())
+
+    def _long(self, wide: Sequence[Laid], factor: str = "group") -> list[Laid]:
+        """One row for each number, of all records last; a difference is in the first row of what it is of."""
+        (name, *groups), rows = wide[: 1 + len(self._shown)], range(len(wide[0].cells))
+        groups = [*groups[1:], groups[0]]
+        rest = ("",) * (len(groups) - 1)
+        return [
+            Laid("", tuple(cell for row in rows for cell in (name.cells[row], *rest)), left=True),
+            Laid(clean(factor), tuple(own.head for _ in rows for own in groups), left=True),
+            Laid(head("estimate"), tuple(own.cells[row] for row in rows for own in groups)),
+            *(
+                Laid(own.head, tuple(cell for row in rows for cell in (own.cells[row], *rest)))
+                for own in wide[1 + len(groups) :]
+            ),
+        ]
 
     def notes(self) -> tuple[tuple[str, str], ...]:
         """How to read the cells, and the guarantee."""
         numeric = [row for row in self.rows if isinstance(row, Numeric)]
         widths = [f"{row.name} {row.quartiles[0].width_at_median:.4g}" for row in numeric if row.quartiles]
-        dash = ""
-        if hidden := [row for row in numeric if np.isnan(row.sd).any()]:
-            plain = tuple(row.name for row in hidden if not row.quartiles and self.weights is None)
-            told = f", which medians={plain} tells from the distribution" if plain else ""
-            dash += f"; n/a: an SD that is not above its noise{told}"
-        if read := [row.name for row in numeric if row.binned.any()]:
-            dash += f"; the SD of {', '.join(read)} is from the distribution where the noise is larger"
-        if len(self.groups) == 2 and any(
-            np.isnan(row.difference(1, 2, 0.05)[0]) for row in self.rows if isinstance(row, (Numeric, Level))
-        ):
-            dash += "; std. diff. n/a: an SD that it divides by is less than five SDs of its noise"
+        hidden = [row.name for row in numeric if np.isnan(row.sd).any()]
+        gone = [f"the SDs of {either(hidden, 'and')} do not exceed their noise"] if hidden else []
+        if plain := [row.name for row in numeric if row.name in hidden and not row.quartiles and self.weights is None]:
+            gone.append(f"medians of {either(plain, 'and')} would tell them")
+        without = [
+            row.name.partition("=")[0]
+            for row in self.rows
+            if len(self.groups) == 2 and isinstance(row, (Numeric, Level)) and np.isnan(row.difference(1, 2, 0.05)[0])
+        ]
+        if small := list(dict.fromkeys(name for name in without if name not in hidden)):
+            gone.append(f"the SDs of {either(small, 'and')} are less than five SDs of their noise")
+        read = [row.name for row in numeric if row.binned.any()]
         bins = (
             [
                 (
@@ -167,25 +185,13 @@ class TableOneResult(BaseResult):
             else []
         )
         return (
-            (
-                "Cells",
-                f"{', '.join(self._kinds)}; the 95% CI of every number: to_frame(), --csv FILE" + dash,
-            ),
+            ("Every number", "95% CI of every number: to_frame(), or the report"),
+            ("n/a", "; ".join(gone)),
+            ("SDs", f"of {', '.join(read)} from the distribution where the noise is larger" if read else ""),
             *bins,
             *((("Flag", f"{DOMINATES}: {DOMINATED}; to_frame() says in which rows"),) if self._dominated else ()),
             ("In words", self.guarantee.describe()),
         )
-
-    @property
-    def _kinds(self) -> list[str]:
-        """What the cells are."""
-        numeric = [row for row in self.rows if isinstance(row, Numeric)]
-        found = {
-            "mean (SD)": bool(numeric),
-            "median [quartiles]": any(row.quartiles for row in numeric),
-            "n (%)": any(isinstance(row, Level) for row in self.rows),
-        }
-        return [words for words, there in found.items() if there]
 
     @property
     def _dominated(self) -> bool:
@@ -194,7 +200,8 @@ class TableOneResult(BaseResult):
     def more(self, alpha: float) -> dict[str, Any]:
         """Entries of the JSON: the long table."""
         frame = self.to_frame(alpha)
-        return {"inference": self.inference, "cells": {name: frame[name].tolist() for name in frame}}
+        own = {"inference": self.inference, "missing": {name: list(pair) for name, pair in self.missing.items()}}
+        return {**own, "cells": {name: frame[name].tolist() for name in frame}}
 
     @cached_property
     def _default(self) -> pd.DataFrame:
@@ -250,6 +257,14 @@ class TableOneResult(BaseResult):
         """The estimates by name; NaN where nothing is known."""
         found = self._default["estimate"].astype(float)
         return found if self.status == "valid" else found * np.nan
+
+    def foreseen(self) -> Foreseen:
+        """The standard errors of its numbers by name, NaN where an interval is all that the bounds allow."""
+        errors, share = self._default["std_err"].astype(float), self._default["privacy_share"].to_numpy(dtype=float)
+        told = np.isfinite(errors) & ~self._default["flags"].str.contains("whole_range") & self.has_intervals
+        shares = share[told & (self.inference == "population")]
+        found = dict(zip(map(str, errors.index), errors.where(told), strict=True))
+        return Foreseen(found, float(told.mean()), shares, ("all numbers", "numbers"))
 
     def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
         """Intervals at level 1 - alpha, columns 0 (low) and 1 (high)."""
