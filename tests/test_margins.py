@@ -134,12 +134,12 @@ def test_precision_against_budget_is_the_forecast_of_each_plan() -> None:
 def test_accuracy_is_a_half_width_of_95_percent_everywhere(tmp_path: Any) -> None:
     """The issue's mean within 400: one mu in Python, in a publication's file and, in tests/cli, on the command line."""
     schema = cf.Schema({"income": cf.Numeric(0, 100_000), "region": cf.Categorical(["N", "S"])})
-    method = cf.tables.Means("income ~ 1", inference="population")
+    method = cf.tables.Means("income ~ 1", inference="population", bounds="declared")
     plan = cf.plan(method, schema, margin={"mean": 600.0}, n=20_000)
     assert Z * expected(plan, "total") == pytest.approx(600.0, rel=0.01)
     path = tmp_path / "publication.toml"
     path.write_text(
-        "n = 20000\n[analyses.means]\nmethod = 'means'\nformula = 'income ~ 1'\ninference = 'population'\nmargin = { mean = 600 }\n"
+        "n = 20000\n[analyses.means]\nmethod = 'means'\nformula = 'income ~ 1'\ninference = 'population'\nbounds = 'declared'\nmargin = { mean = 600 }\n"
     )
     asked = PublicationFile.from_toml(path)
     again = cf.plan(asked.publication, schema, n=asked.n, **asked.terms())
@@ -152,11 +152,15 @@ def test_a_cv_is_a_standard_error_over_the_number() -> None:
     assert expected(counts, "region") == pytest.approx(0.02 * 2000, rel=0.01)
     shares = cf.plan(cf.tables.Shares("region", inference="dataset"), SCHEMA, cv=0.02, n=6000)
     assert expected(shares, "region") == pytest.approx(0.02 / 3, rel=0.01)
-    means = cf.plan(cf.tables.Means("x ~ region", inference="population"), schema, cv={"mean": 0.05}, n=6000)
+    means = cf.plan(
+        cf.tables.Means("x ~ region", inference="population", bounds="declared"), schema, cv={"mean": 0.05}, n=6000
+    )
     assert expected(means, "region") == pytest.approx(0.05 * 25, rel=0.01)
-    totals = cf.plan(cf.tables.Totals("x ~ region", inference="dataset"), schema, cv={"region": 0.05}, n=6000)
+    totals = cf.plan(
+        cf.tables.Totals("x ~ region", inference="dataset", bounds="declared"), schema, cv={"region": 0.05}, n=6000
+    )
     assert expected(totals, "region") == pytest.approx(0.05 * 25 * 2000, rel=0.01)
-    one = cf.plan(cf.tables.TableOne("x ~ region"), schema, cv={"x: mean": 0.05}, n=6000)
+    one = cf.plan(cf.tables.TableOne("x ~ region", bounds="declared"), schema, cv={"x: mean": 0.05}, n=6000)
     assert expected(one, "x: mean") == pytest.approx(0.05 * 25, rel=0.01)
     both = cf.plan(COUNTS, SCHEMA, margin={"region": 20.0}, cv=0.5, n=6000)
     assert both.guarantee == cf.plan(COUNTS, SCHEMA, margin={"region": 20.0}, n=6000).guarantee
@@ -236,7 +240,7 @@ def test_a_kind_stands_for_the_numbers_of_its_kind_alone() -> None:
 def test_the_half_width_of_a_mean_is_reached() -> None:
     # records as the forecast assumes them: a third of the half-width as sd, the mean half-way to a bound
     schema = cf.Schema({"y": cf.Numeric(-1, 1)})
-    method = cf.tables.Means("y ~ 1", inference="population")
+    method = cf.tables.Means("y ~ 1", inference="population", bounds="declared")
     plan = cf.plan(method, schema, margin={"mean": 0.03}, n=2000)
     y = np.clip(np.random.default_rng(1).normal(0.5, 1 / 3, 2000), -1, 1)
     done = cf.release(method, cf.read({"y": y}, schema), plan.requested, ledger=None, noise=SimulatedNoise(1))

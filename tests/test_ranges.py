@@ -79,7 +79,7 @@ METHODS: dict[str, tuple[Any, dict[str, Any]]] = {
     "weighted means": (cf.tables.Means, {"formula": "x ~ g", "inference": "population", "weights": "w"}),
     "a derived term": (cf.tables.Means, {"formula": "y - k ~ g", "inference": "population"}),
     "ratios": (cf.tables.Ratios, {"formula": "x / z ~ g", "inference": "population"}),
-    "table one": (cf.tables.TableOne, {"formula": "x + z + k + o ~ g", "medians": ("x",)}),
+    "table one": (cf.tables.TableOne, {"formula": "x + z + k + o ~ g", "medians": ("k",)}),
     "line": (cf.regression.LeastSquares, {"formula": "y ~ x + z + g"}),
     "line of a log": (cf.regression.LeastSquares, {"formula": "y ~ log1p(x) + z:g"}),
     "means of a factor": (cf.regression.LeastSquares, {"formula": "y ~ g"}),

@@ -133,8 +133,9 @@ def test_a_person_of_many_years_moves_no_more_than_is_paid_for(formula: str, row
             assert moved <= (spend.sensitivity * spend.step) ** 2, name
             largest[name] = max(largest.get(name, 0.0), float(moved / (spend.sensitivity * spend.step) ** 2))
     if rows >= 3:
-        # tight: the bound is attained, and the factor is sqrt(groups), not groups
-        assert all(ratio > 0.99 for name, ratio in largest.items() if name != "contributions")
+        # tight: the bound is attained, and the factor is sqrt(groups), not groups; not so of ranges, whose rows may share a bin
+        apart = ("contributions", "range of x")
+        assert all(ratio > 0.99 for name, ratio in largest.items() if name not in apart)
 
 
 def test_a_smaller_bound_would_be_wrong() -> None:

@@ -281,7 +281,23 @@ class Forecast(Lazy):
     def table(self) -> dict[str, Any]:
         sizes = (self.n,) if self.n else SIZES
         setting = Setting.of(self.made, self.method, self.schema, sizes[0])
-        return dict(self.given) if setting is None else _table(setting, sizes, self.given)
+        table = dict(self.given) if setting is None else _table(setting, sizes, self.given)
+        return self._without_unit(table, setting) if table and setting is not None else table
+
+    def _without_unit(self, table: dict[str, Any], setting: Setting) -> dict[str, Any]:
+        """The table, without standard errors where a column has neither bounds nor typical values: they have no unit."""
+        declared = self.made.declared
+        alone = [
+            name for name in setting.columns.names if not _placed(declared[name]) and not _spread(self.schema[name])
+        ]
+        if not alone:
+            return table
+        cells = {key: dict.fromkeys(table[key]) for key in table if key not in BESIDE}
+        note = (
+            f"Standard errors have no unit, because the schema has neither bounds nor typical values of {', '.join(alone)}. For example,\n"
+            f"  [columns.{alone[0]}]  typical = [LOW, HIGH]"
+        )
+        return {**table, **cells, "between": {}, "value": {}, "uneven": {}, "note": note}
 
     @cached_property
     def needed(self) -> str:
@@ -306,6 +322,16 @@ class Forecast(Lazy):
             "" if found[1] is None else f"{name} of at least {rounded(level * found[1], 2):g}",
         )
         return ", or ".join(filter(None, words))
+
+
+def _placed(column: Any) -> bool:
+    """Whether a column has bounds, or labels."""
+    return isinstance(column, Categorical) or all(column.declared)
+
+
+def _spread(column: Any) -> bool:
+    """Whether it has typical values."""
+    return not isinstance(column, Categorical) and column.spread is not None
 
 
 def _least(chance: Callable[[float], float], most: float) -> float | None:
@@ -339,7 +365,8 @@ def _table(setting: Setting, sizes: Sequence[int], given: Mapping[str, Any]) -> 
     if given:
         table = {**given, "assumes": table["assumes"], "note": given["assumes"]}
     told = [one for runs in found.values() for one in runs if one.seen.errors]
-    table |= {"of": told[0].seen.of, "title": "" if setting.chosen else told[0].result.title}
+    title = "" if setting.chosen else told[0].result.title.replace(told[0].result.coded, "")
+    table |= {"of": told[0].seen.of, "title": title}
     table |= {key: {} for key in ("valid", "answered", "price", "between")}
     for key, runs in zip(
         [k for k in given if k not in BESIDE] or map("{:,}".format, sizes), found.values(), strict=True

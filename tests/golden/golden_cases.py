@@ -232,7 +232,7 @@ def _declared(method: Any) -> Any:
 
 CASES: Mapping[str, tuple[Any, Any]] = {
     **{name: (_declared(method), privacy) for name, (method, privacy) in _CASES.items()},
-    "ranges": (Ranges("x + y"), cf.GDP(1.0)),
+    "column_ranges": (Ranges("x + y"), cf.GDP(1.0)),
     "means in ranges": (cf.tables.Means("x + y ~ g", inference="population", bounds="found"), cf.GDP(1.0)),
     "least_squares in ranges": (cf.regression.LeastSquares(_MIXED, bounds="found"), cf.GDP(1.0)),
     "logistic in ranges": (cf.regression.Logistic("z ~ x + w", bounds="found"), cf.GDP(1.0)),

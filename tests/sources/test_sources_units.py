@@ -289,7 +289,7 @@ def test_planted_faults_are_caught(fault: str, monkeypatch: pytest.MonkeyPatch) 
     if fault == "file order":
         monkeypatch.setattr(sampling, "priorities", lambda h, j: np.arange(len(h), dtype=np.uint64))
     if fault == "no j":
-        monkeypatch.setattr(sampling, "numbered", lambda unit, h, words: np.zeros(len(h), dtype=np.int64))
+        monkeypatch.setattr(sampling, "numbered", lambda unit, h, words, beside: np.zeros(len(h), dtype=np.int64))
     checks = {
         "one-byte hash": test_unique_ids_change_no_integer,
         "7 and '7' apart": test_a_person_of_500_rows_counts_once,

@@ -158,11 +158,9 @@ def test_one_cell_alone_shows_a_lump_that_sums_of_cells_hide() -> None:
     assert not Tail(counts, PLAIN_EDGES, 5.0, believed=1.6, outer=OUTER).reliable[6]
     counts[7] = 23
     assert Tail(counts, PLAIN_EDGES, 5.0, believed=1.6, outer=OUTER).reliable[6]
-    assert Tail(counts, PLAIN_EDGES, 5.0, outer=OUTER).unfinished(30.0)
     counts[5:], counts[4] = 0, 20  # 2 sds of the noise of five cells: enough for one cell, not for the fine ones
     assert not Tail(counts, PLAIN_EDGES, 5.0, believed=1.6, outer=OUTER).reliable[3:].any()
     assert Tail(counts, PLAIN_EDGES, 5.0, believed=1.6).reliable[3]
-    assert not Tail(counts, PLAIN_EDGES, 5.0, outer=OUTER).unfinished(30.0)
 
 
 def test_what_one_cell_shows_is_not_taken_back_by_those_beyond() -> None:

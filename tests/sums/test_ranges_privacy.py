@@ -27,6 +27,7 @@ from confide.methods.regression.least_squares.correlation import Correlation
 from confide.methods.regression.within.method import Within
 from confide.noise import SimulatedNoise
 from confide.sums import ranges
+from confide.sums.cells.moments import Measure
 from confide.sums.ranges import BinRows, ColumnRanges, RangeCounts, RangedMethod
 from confide_lab.methods.huber.huber_line import HuberLine
 
@@ -54,6 +55,7 @@ RANGED: dict[str, tuple[Any, cf.Schema]] = {
     "weighted means": (cf.tables.Means("z ~ g", weights="wt", **POPULATION), SCHEMA),
     "means of some": (cf.tables.Means("x + z ~ g", where="c > 10", **POPULATION), SCHEMA),
     "means of units": (cf.tables.Means("x + y ~ g", **POPULATION), UNITS),
+    "means of a term": (cf.tables.Means("I(x - z) + y ~ g", **POPULATION), SCHEMA),
     "totals": (cf.tables.Totals("x + y ~ g", **POPULATION), SCHEMA),
     "ratios": (cf.tables.Ratios("x / z ~ g", **POPULATION), SCHEMA),
     "table one": (cf.tables.TableOne("x + y + z + g ~ h", **AUTO), SCHEMA),
@@ -85,8 +87,8 @@ RANGED: dict[str, tuple[Any, cf.Schema]] = {
     "probit": (cf.regression.Logistic("g ~ x + z * h", link="probit", **AUTO), SCHEMA),
     "counts": (cf.regression.Poisson("c ~ x + z + g", **AUTO), SCHEMA),
     "correlation": (Correlation("x + z", **AUTO), SCHEMA),
-    "correlations": (Correlations("x + y + z", **AUTO), SCHEMA),
-    "components": (PCA("x + z + k", **AUTO), SCHEMA),
+    "correlations": (Correlations(("x", "y", "z"), **AUTO), SCHEMA),
+    "components": (PCA(("x", "z", "k"), **AUTO), SCHEMA),
 }
 
 
@@ -114,10 +116,13 @@ def steps_of(plan: Plan) -> dict[str, BudgetItem]:
 def few_bins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Grids of 4, 5 and 7 bins, whose records can all be tried."""
 
+    inner = {"x": (1.0, 10.0, 1e3), "y": (-50.0, -1.0, 1.0, 50.0), "z": (1.0, 2.0, 9.0, 30.0, 80.0, 200.0)}
+    known = {COLUMNS[name]: edges for name, edges in inner.items()}
+    every = ranges.edges_of
+
     def edges(column: Any) -> tuple[float, ...]:
-        inner = {"x": (1.0, 10.0, 1e3), "y": (-50.0, -1.0, 1.0, 50.0), "z": (1.0, 2.0, 9.0, 30.0, 80.0, 200.0)}
-        own = next(name for name in inner if COLUMNS[name] == column)
-        return (column.low, *inner[own], column.high)
+        # forecasts ask for other columns
+        return (column.low, *known[column], column.high) if column in known else every(column)
 
     monkeypatch.setattr(ranges, "edges_of", edges)
     yield
@@ -207,7 +212,7 @@ def test_all_that_is_drawn_costs_the_request_and_no_more(name: str, relation: st
     share = part * Fraction(1, 5 if method.of_means and len(columns) >= 4 else 10)
     assert sum((item.exact_cost.amount for item in items.values()), Fraction(0)) <= share * Fraction(0.7) ** 2
     for column in columns:
-        item, bins = items[spend_name(column)], RangeCounts(BinRows(column, schema[column]))
+        item, bins = items[spend_name(column)], RangeCounts(BinRows(column, COLUMNS[column]))
         # each by its own length, and k of them in one bin
         least = bins.sensitivity_squared(relation) * schema.rows_per_unit**2
         assert least <= (item.sensitivity * item.step) ** 2 <= least * Fraction(101, 100)
@@ -216,24 +221,25 @@ def test_all_that_is_drawn_costs_the_request_and_no_more(name: str, relation: st
 # the second round -----------------------------------------------------------------------------------------------------
 
 
-def found_at(name: str, of: RangedMethod, schema: cf.Schema, turn: int) -> dict[str, ColumnRange]:
+def found_at(name: str, of: Any, schema: cf.Schema, turn: int) -> dict[str, ColumnRange]:
     """Ranges as a release may find them: narrow, wide, negative, at an end, of few whole numbers, kept."""
-    method, generator, found = of, np.random.default_rng([turn, len(name)]), {}
-    for column in method.ranges(schema).columns:  # type: ignore[union-attr]
-        own: Any = schema[column]
+    generator, found = np.random.default_rng([turn, len(name)]), dict[str, ColumnRange]()
+    step = of.ranges(schema)
+    assert step is not None
+    for column, what in step.ranged.items():
+        own: Any = what.term if isinstance(what, Measure) else what
         response = column == "c" and name == "counts"
         if turn == 0 and not response:
             found[column] = ColumnRange(own.low, own.high, kept=True)
         elif isinstance(own, cf.Integer):
-            wide = int(generator.choice([1, 2, 11] if method.of_means else [16, 17, 60]))
-            low = 0 if response else int(generator.integers(own.low, own.high - wide))
-            found[column] = ColumnRange(float(low), float(low + wide))
+            values = int(generator.choice([1, 2, 11] if of.of_means else [16, 17, 60]))
+            first = 0 if response else int(generator.integers(int(own.low), int(own.high) - values))
+            found[column] = ColumnRange(float(first), float(first + values))
         else:
             ends = max(own.low, -1e9), min(own.high, 1e9)
             wide = (ends[1] - ends[0]) * 10.0 ** generator.uniform(-12 if own.high == 1e12 else -6, 0)
-            low = float(
-                generator.choice([ends[0], ends[1] - wide, ends[0] + generator.random() * (ends[1] - ends[0] - wide)])
-            )
+            inside = ends[0] + generator.random() * (ends[1] - ends[0] - wide)
+            low = float(generator.choice([ends[0], ends[1] - wide, inside]))
             found[column] = ColumnRange(low, min(low + wide, own.high))
     return found
 
@@ -334,7 +340,7 @@ def test_sums_that_grow_with_a_range_are_refused_before_they_are_drawn() -> None
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
-@pytest.mark.parametrize("name", ["means", "line", "logit", "correlations"])
+@pytest.mark.parametrize("name", ["means", "means of a term", "line", "logit"])
 def test_no_record_moves_the_sums_of_a_bad_range_beyond_what_is_paid_for(
     name: str, relation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,11 +349,9 @@ def test_no_record_moves_the_sums_of_a_bad_range_beyond_what_is_paid_for(
     bad = found_at(name, method, schema, 3)
     monkeypatch.setattr(ColumnRanges, "found", lambda self, column, noisy, plan: bad[column])
     frame, other = schema.sample(40, 2), schema.sample(41, 3)
-    numeric = [column for column in frame if not isinstance(schema[column], cf.Categorical)]
     worst = frame.iloc[[0]].copy()
-    for place, column in enumerate(numeric):
-        if column != "b":
-            worst[column] = (1e300, -1e300, np.nan)[place % 3] if place % 4 else schema[column].high
+    for place, column in enumerate(("x", "y", "k", "v", "z", "c")):
+        worst[column] = (1e300, -1e300, np.nan)[place % 3] if place % 4 else COLUMNS[column].high
     n = len(frame) if relation == "substitute" else None
     plan = cf.plan(method, schema, cf.GDP(1.0, relation=relation), n=n)
     pairs = [(frame, pd.concat([frame, worst])), (frame, frame.iloc[1:])]
@@ -432,6 +436,15 @@ def test_passes_do_not_depend_on_whether_bounds_are_kept() -> None:
     assert kept == {True, False}
 
 
+def test_records_outside_of_a_subgroup_move_no_range() -> None:
+    method, schema = RANGED["means of some"]
+    plan, frame = planned("means of some"), SCHEMA.sample(400, 5)
+    inside = frame[frame.c > 10]
+    assert 0 < len(inside) < len(frame)
+    made = [seal(method, cf.read(rows, schema), plan, SimulatedNoise(3)).to_json() for rows in (frame, inside)]
+    assert made[0] == made[1]
+
+
 def test_noise_is_whole_and_the_range_is_a_function_of_it_alone() -> None:
     method, schema = RANGED["means"]
     plan = planned("means")
@@ -456,6 +469,12 @@ def altered(release: Release, **public: Any) -> Release:
     return replace(release, public=own)
 
 
+def bounds_of(release: Release, name: str) -> tuple[float, float]:
+    """Of a column, as what reads the release has it."""
+    column: Any = release.plan.declared[name]
+    return column.low, column.high
+
+
 def test_a_file_with_another_range_is_refused() -> None:
     schema = cf.Schema({"x": cf.Numeric(0, 1e6), "z": cf.Integer(0, 400), "q": cf.Numeric(0, 1)})
     generator = np.random.default_rng(2)
@@ -465,7 +484,10 @@ def test_a_file_with_another_range_is_refused() -> None:
     assert not release.ranges["x"].kept and not release.ranges["z"].kept
     again = Release.from_json(release.to_json())
     assert again == release and again.ranges == release.ranges
-    assert again.plan.declared["x"].high == release.ranges["x"].high
+    assert again.plan.declared["x"].steps == 2**20 and bounds_of(again, "x") == (
+        again.ranges["x"].low,
+        again.ranges["x"].high,
+    )
     x, z = "range of x", "range of z"
     own, whole = release.public[x], release.public[z]
 
@@ -500,10 +522,31 @@ def test_a_file_with_another_range_is_refused() -> None:
     ):
         with pytest.raises(cf.errors.ReleaseError, match="altered"):
             cf.infer(altered(release, **public))
+    # in a publication, whose analyses share the ranges
+    asked = {
+        "means": method,
+        "line": cf.regression.LeastSquares("x ~ z", **AUTO),
+        "sum": cf.tables.Totals("q ~ 1", **POPULATION),
+    }
+    whole_one = cf.release(cf.Publication(asked), cf.read(frame, schema), cf.GDP(1.0), ledger=None)
+    assert cf.infer(whole_one) is not None and set(whole_one.child("line").ranges) == {"x", "z"}
+    shared = whole_one.public[f"means/{x}"]
+    for public in (
+        {f"means/{x}": None},
+        {f"line/{x}": None, f"means/{x}": None},
+        {"means/range of q": shared},
+        {f"sum/{x}": shared},
+        {f"means/{x}": changed(shared, 1, 1e7)},
+    ):
+        with pytest.raises(cf.errors.ReleaseError, match="altered"):
+            cf.infer(altered(whole_one, **public))
+    counts = whole_one.statistics[x]
+    with pytest.raises(cf.errors.ReleaseError, match="altered"):
+        cf.infer(replace(whole_one, statistics={**whole_one.statistics, x: replace(counts, scale=2 * counts.scale)}))
     # of a release without ranges such a number says nothing
     plain = cf.release(replace(method, bounds="declared"), cf.read(frame, schema), cf.GDP(1.0), ledger=None)
     assert not altered(plain, **{x: own}).ranges
-    assert altered(plain, **{x: own}).plan.declared["x"].high == 1e6
+    assert bounds_of(altered(plain, **{x: own}), "x") == (0.0, 1e6)
 
 
 # units ----------------------------------------------------------------------------------------------------------------
@@ -535,7 +578,7 @@ def test_which_rows_of_a_unit_count_depends_on_its_own_rows_alone(per: str | Non
     own = counts(frame)
     for seed in range(3):
         assert (counts(frame.sample(frac=1.0, random_state=seed)) == own).all()
-    # one unit less moves the sums by that unit, which is at most one column of K
+    # one unit less moves the sums by that unit, by at most one column of K
     for one in (0, 7, 119):
         moved = own - counts(frame[frame.pid != one].sample(frac=1.0, random_state=one))
         assert (moved == counts(frame[frame.pid == one])).all() and int((moved**2).sum()) <= statistic.map.l2_squared

@@ -162,6 +162,9 @@ class Method:
     targets: ClassVar[Mapping[str, Any] | None] = None
     kin: ClassVar[str] = ""
 
+    #: To which bounds columns are clipped ("" for one whose columns have no ranges to be found). A field in methods that add numbers up.
+    bounds = ""
+
     where: str | None = field(default=None, kw_only=True, repr=False)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -204,6 +207,10 @@ class Method:
     def ranges(self, schema: Any) -> RangeStep | None:
         """The ranges of columns that are found before its sums, None for none. Override in methods that add numbers up."""
         return None
+
+    def to_find(self, schema: Any) -> Mapping[str, Any]:
+        """The columns and terms that have such ranges, by name. Override together with `ranges`."""
+        return {}
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """From records: every noisy number through the meter. Returns public numbers, computed from noisy ones between the rounds.

@@ -139,6 +139,7 @@ register(ResultOptions, ResultOptions.to_dict, ResultOptions.from_dict)
 # columns on a screen
 _WIDEST = 80
 
+_RANGES = "the ranges of {} are found first, for {:.0%} of the cost; estimates are of the columns clipped to them"
 _DELTA = (
     "delta = {:.3g} is above 1/n = {:.2g}: with that probability a release may protect nobody, and publishing one record in full would "
     "meet it; ask for a delta far below"
@@ -341,6 +342,7 @@ class Plan:
         if step is not None:
             event, statistics = allowance.with_ranges(event, statistics)
             facts["passes"] = facts.get("passes", 1) + 1
+            facts["notes"] = (*facts.get("notes", ()), _RANGES.format(", ".join(step.columns), float(step.share)))
         guarantees = allowance.guarantees(event)
         if isinstance(allowance, Allowance) and allowance.weighted:
             statistics = {name: allowance.bounded(one) for name, one in statistics.items()}

@@ -357,7 +357,8 @@ def _within(column: Any, own: ColumnRange) -> Numeric | Integer:
         "on_missing": rule if isinstance(rule, str) else min(max(rule, own.low), own.high),
         "provenance": Provenance("private", "range found by this release"),
     }
-    return type(column)(own.low, own.high, **facts)
+    found: Numeric | Integer = type(column)(own.low, own.high, **facts)
+    return found
 
 
 def check_bounds(method: Any, schema: Schema, statistics: Mapping[str, Statistic], step: RangeStep | None) -> None:
@@ -368,9 +369,9 @@ def check_bounds(method: Any, schema: Schema, statistics: Mapping[str, Statistic
         column = schema[name]
         if isinstance(column, Categorical) or all(column.declared) or name not in used or name in found:
             continue
-        if getattr(method, "bounds", None) == "shared" or method.name == "ranges":
+        if method.bounds == "shared":
             continue
-        asked = getattr(method, "bounds", None) == "declared"
+        asked = method.bounds == "declared"
         why = "bounds='declared' finds none" if asked else f"{method.name} finds no range where it uses {name!r}"
         other = "leave bounds out, or " if asked else ""
         raise PlanError(
@@ -437,8 +438,8 @@ def is_paid(leaf: BudgetItem, statistic: Statistic, plan: Any) -> bool:
     return (leaf.sensitivity * leaf.step) ** 2 >= least
 
 
-#: The share of records beyond a range from which on a result is a rough figure.
-_MOST_BEYOND = 0.15
+#: The share of records that may lie beyond a range, from which on a result is a rough figure.
+MOST_BEYOND = 0.15
 
 
 def judged(found: Mapping[str, ColumnRange], status: str) -> tuple[str, str]:
@@ -451,7 +452,7 @@ def judged(found: Mapping[str, ColumnRange], status: str) -> tuple[str, str]:
             f"noise hides where the values of {' and '.join(hidden)} lie: declare bounds in the schema, or ask with more records or a "
             "larger mu"
         )
-    far = {name: own for name, own in found.items() if own.beyond_high > _MOST_BEYOND}
+    far = {name: own for name, own in found.items() if own.beyond_high > MOST_BEYOND}
     if far:
         told = " and ".join(f"{own.beyond_high:.0%} of {name}" for name, own in far.items())
         return "imprecise", (

@@ -214,12 +214,12 @@ def plan(
     size, note, where = n, "", method.where
     if where is not None:
         size, note = subgroup_size(where, schema, n, guess)
-    seen = made
-    if where is not None or schema.without_typical is not schema or made.n != n:
-        seen = made.outlook(method.plan(schema, request, n=size), n)
+    seen, near = made, schema.closed
+    if where is not None or near.without_typical is not schema or made.n != n:
+        seen = made.outlook(method.plan(near, request, n=size), n)
     if not seen.children:
         # simulated when it is looked at, so that a release pays nothing for it
-        seen = replace(seen, forecast=Forecast(made, method, Schema.of(schema), size, seen.forecast))
+        seen = replace(seen, forecast=Forecast(made, method, near, size, seen.forecast))
     return replace(seen, notes=(*seen.notes, note)) if note else seen
 
 

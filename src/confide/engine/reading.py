@@ -158,11 +158,10 @@ def _read_method(release: Release) -> Method:
     with _reading(release, asked=False):
         method = registry.make(made.name, **made.parameters)
         _check_parameters(method, release.plan)
-        to_find: Any = getattr(method, "to_find", None)
-        if made.parameters.get("bounds") == "shared" and to_find is not None:
-            # a publication found these ranges, so that the plan of the analysis does not name them
-            if set(release.ranges) != set(to_find(Schema.from_dict(release.plan.schema))):
-                raise ReleaseError(_ALTERED)
+        # a publication found these ranges, so that the plan of the analysis does not name them
+        found = method.to_find(Schema.from_dict(release.plan.schema)) if method.bounds == "shared" else release.ranges
+        if set(release.ranges) != set(found):
+            raise ReleaseError(_ALTERED)
     return method
 
 

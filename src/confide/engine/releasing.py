@@ -26,6 +26,7 @@ from confide.core.units.privacy_unit import as_record
 from confide.engine.planning import check_ledger, check_method, key_of, keyed, made_again, paid_for, pins, plan
 from confide.errors import ConfideError, NoResult, PlanError, PrivacyError, ReleaseError, SchemaError, SourceError
 from confide.guarantees import Guarantee
+from confide.results.pages.content import Shown
 from confide.schema import Schema
 from confide.sums.blocks.isolated_process import fallbacks_only
 
@@ -299,7 +300,7 @@ def _check_tables(method: Method, release: Release) -> str:
 
 def _titled(result: Any) -> str:
     """Without the ranges that simulated rows have."""
-    return str(getattr(result, "title", "")).replace(getattr(result, "coded", ""), "")
+    return result.title.replace(result.coded, "") if isinstance(result, Shown) else ""
 
 
 def _check_data(source: Any) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array, Whole
 from confide.core import Allowance, Method, Noisy, Plan, RecordMap, Statistic
 from confide.core.exact import digest
-from confide.core.ranges import ColumnRange, RangeStep, fine_row, from_fine
+from confide.core.ranges import MOST_BEYOND, ColumnRange, RangeStep, fine_row, from_fine
 from confide.errors import PlanError
 from confide.schema import Integer, Numeric, Schema
 from confide.schema.formulas.conditions import parse_predicate
@@ -263,6 +263,11 @@ class Counts:
         return share[0], min(share[1], share[2]), share[2]
 
 
+def _borne(hidden: float) -> float:
+    """The noise of a mean over its sampling sd, up to which a range is widened. hidden: the share that noise can hide at an end."""
+    return min(_KAPPA * sqrt(max(hidden / _HIDDEN, 1.0)), 1.0)
+
+
 class _Search:
     """One search for a range."""
 
@@ -300,7 +305,7 @@ class _Search:
         if self.width.noise is None:
             wide = self.width.reach(of.n) * spread
             return self._told(*self._at(wide, mean, low, high, sides))
-        size, borne = of.n / self.width.cells, min(_KAPPA * sqrt(max(of.hidden / _HIDDEN, 1.0)), 1.0)
+        size, borne = of.n / self.width.cells, _borne(of.hidden)
         sampled = borne * spread / sqrt(size)
         if self.keep and self.width.of_mean(*self.ends, mean, size) <= sampled:
             return ColumnRange(*self.ends, kept=True)
@@ -366,9 +371,11 @@ class _Search:
         unit = 10.0 ** (floor(log10(high - low)) - 1)
         low, high = floor(low / unit + 1e-9) * unit, ceil(high / unit - 1e-9) * unit
         low, high = max(float(f"{low:.12g}"), self.ends[0]), min(float(f"{high:.12g}"), self.ends[1])
-        if self.keep and (low, high) == self.ends:
+        beyond = self.of.beyond(low, high)
+        # bounds are better than a range that may cut off so much
+        if self.keep and ((low, high) == self.ends or beyond[2] > MOST_BEYOND):
             return ColumnRange(*self.ends, kept=True, spread=spread)
-        return ColumnRange(low, high, False, *self.of.beyond(low, high), spread=spread)
+        return ColumnRange(low, high, False, *beyond, spread=spread)
 
 
 #: What has a range: a column, or a derived term that is measured.
@@ -435,6 +442,22 @@ class RangedMethod(Method):
         allowance = Allowance.of(plan.requested, self, plan.declared)
         return Width(sqrt(float(allowance.amount)) / allowance.rows_per_unit)
 
+    def in_range(self, noise: float, sampling: float, records: float, amount: float, columns: int) -> float:
+        """The noise variance to expect of a mean or total, which has `noise` in the declared bounds: a range makes it small beside sampling.
+
+        records: all of them; amount: the square of mu of its sums; columns: that share the step.
+        """
+        if self.bounds == "declared":
+            return noise
+        share = float(share_of(range(columns), of_means=True))
+        one = strategy(BINS)
+        weight = records * sqrt(amount / (1 - share) * share / columns)
+        hidden = _SEEN * sqrt(float(np.median(one.upto))) / weight
+        # a third is left for what lies beyond
+        if hidden > _MOST_HIDDEN or 3 * _BAND[BINS] * sqrt(float(one.upto[1])) / weight > MOST_BEYOND:
+            return noise
+        return min(noise, _borne(hidden) ** 2 * sampling)
+
     def ranges(self, schema: Any) -> ColumnRanges | None:
         columns = self.to_find(schema)
         if not columns or self.bounds not in ("auto", "found"):
@@ -468,7 +491,7 @@ def _bounds(ranged: Ranged) -> Numeric | Integer:
     return Numeric(ranged.term.low, ranged.term.high) if isinstance(ranged, Measure) else ranged
 
 
-def share_of(columns: Collection[str], *, of_means: bool) -> Fraction:
+def share_of(columns: Collection[Any], *, of_means: bool) -> Fraction:
     """Of the square of mu, what the ranges of so many columns cost."""
     return _SHARE_OF_SEVERAL if of_means and len(columns) >= _SEVERAL else _SHARE
 

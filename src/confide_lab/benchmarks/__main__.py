@@ -50,6 +50,7 @@ NAMES = (
     "forecasts",
     "forecasts_outcomes",
     "forecasts_curves",
+    "ranges",
     "rivals_logistic",
     "rivals_tables",
     "reduction",

@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -31,7 +31,7 @@ from scipy import stats
 import confide as cf
 from confide.noise import SimulatedNoise
 from confide_lab.benchmarks.coverage import interval
-from confide_lab.benchmarks.ranges_tables import LAWS, MODELS, NEW, columns_of, law, population
+from confide_lab.benchmarks.ranges_tables import LAWS, MODELS, NEW, Regression, columns_of, law, population
 
 __all__ = ["cell", "main", "run", "tested"]
 
@@ -39,10 +39,12 @@ Array = NDArray[np.float64]
 OUT = Path("out/bench")
 #: What is asked of a table.
 KINDS = ("means", "line", "logit", "poisson")
-#: How: `plain`, and with weights, two columns at once, whole units of k rows, Table 1 or a pure guarantee.
-WAYS = ("plain", "table_one", "units", "weights", "two", "pure", "correlation", "within")
+#: How: means alone, of two columns, in Table 1 or with weights; regressions alone, of units of five rows, or within them.
+WAYS = ("plain", "two", "table_one", "weights", "units", "within")
+# Those of means, those of regressions.
+_ASKED = {"means": WAYS[:4], "line": ("plain", *WAYS[4:]), "logit": ("plain", "units"), "poisson": ("plain", "units")}
+# Cells of a table count from so many expected records on.
 _CELL = 300
-_ROWS = 20_000
 _UNIT = 5
 
 
@@ -123,16 +125,17 @@ def _clipped(frame: pd.DataFrame, ranges: Mapping[str, Any]) -> pd.DataFrame:
     return frame.assign(**own) if own else frame
 
 
-def _means(
-    frame: pd.DataFrame, name: str, by: str | None, weight: str | None = None
-) -> tuple[list[str], Array, Array, Array]:
-    """(labels, means, half-widths of t, numbers of records), of the whole and of each level."""
+def _means(frame: pd.DataFrame, measured: Sequence[str], by: str | None, weight: str | None = None) -> Numbers:
+    """Of the whole and of each level, by t."""
     levels = list(frame[by].cat.categories) if by else []
-    code, values = (frame[by].cat.codes.to_numpy() if by else np.zeros(len(frame), int)), frame[name].to_numpy(float)
+    code = frame[by].cat.codes.to_numpy() if by else np.zeros(len(frame), int)
     w = frame[weight].to_numpy(float) if weight else np.ones(len(frame))
-    found = [_mean(values, w)] + [_mean(values[code == k], w[code == k]) for k in range(len(levels))]
-    labels = [name] + [f"{name} | {by}={level}" for level in levels]
-    return labels, *(np.array([one[k] for one in found]) for k in range(3))  # type: ignore[return-value]
+    labels, found = [], []
+    for name in measured:
+        values = frame[name].to_numpy(float)
+        found += [_mean(values, w)] + [_mean(values[code == k], w[code == k]) for k in range(len(levels))]
+        labels += [name] + [f"{name} | {by}={level}" for level in levels]
+    return Numbers(labels, *np.array(found).T)
 
 
 def _mean(values: Array, w: Array) -> tuple[float, float, float]:
@@ -146,113 +149,110 @@ def _mean(values: Array, w: Array) -> tuple[float, float, float]:
 # one cell -------------------------------------------------------------------------------------------------------------
 
 
-def _asked(
-    at: Cell,
-) -> tuple[pd.DataFrame, cf.Schema, Any, Callable[[pd.DataFrame], tuple[list[str], Array, Array, Array]]]:
-    """(population, schema, method, the same without privacy)."""
+@dataclass(frozen=True)
+class Numbers:
+    """What is asked without privacy: labels, numbers, half-widths of 95 % intervals and the numbers of records behind each."""
+
+    labels: list[str]
+    numbers: Array
+    halves: Array
+    records: Array
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A population, its schema, the method, and the same without privacy."""
+
+    frame: pd.DataFrame
+    schema: cf.Schema
+    method: Any
+    plain: Callable[[pd.DataFrame], Numbers]
+
+
+def asked_of(at: Cell) -> Asked:
+    """What a cell asks."""
     bounds = "auto" if at.bounds == "none" else at.bounds
     if at.part == "means":
         values, ends = law(at.name)
         column = cf.Numeric() if ends is None or at.bounds == "none" else cf.Numeric(*ends)
-        frame = pd.DataFrame({"x": values})
-        return (
-            frame,
-            cf.Schema({"x": column}),
-            cf.tables.Means("x ~ 1", inference="population", bounds=bounds),
-            lambda f: _means(f, "x", None),
-        )
-    frame = population(at.part, at.name)
-    found = NEW[at.name] if at.part == "new" else MODELS[at.name]
-    columns = columns_of(found, frame, at.kind, declared=at.bounds != "none")
-    extra: dict[str, Any] = {}
-    if at.kind == "means":
-        name, by = found.means
-        names = [name, by]
-        if at.way == "weights":
-            frame = frame.assign(weight=np.random.default_rng(5).integers(1, 4, len(frame)).astype(float))
-            columns, extra, names = {**columns, "weight": cf.Numeric(0, 3)}, {"weights": "weight"}, [*names, "weight"]
-        other = (
-            next((c for c in found.numbers if c != name), name)
-            if at.way in ("two", "table_one", "correlation")
-            else name
-        )
-        names += [other] if other != name else []
-        kept = frame[names]
-        schema = _schema(columns, names, at)
-        if at.way == "table_one":
-            method: Any = cf.tables.TableOne(f"{name} + {other} ~ {by}", inference="population", bounds=bounds)
-        elif at.way == "two":
-            method = cf.tables.Means(f"{name} + {other} ~ {by}", inference="population", bounds=bounds)
-        else:
-            method = cf.tables.Means(f"{name} ~ {by}", inference="population", bounds=bounds, **extra)
-        weight = "weight" if at.way == "weights" else None
+        method = cf.tables.Means("x ~ 1", inference="population", bounds=bounds)
+        return Asked(pd.DataFrame({"x": values}), cf.Schema({"x": column}), method, lambda f: _means(f, ["x"], None))
+    found = (NEW if at.part == "new" else MODELS)[at.name]
+    frame, columns = population(at.part, at.name), columns_of(found, at.kind, declared=at.bounds != "none")
+    return (_table if at.kind == "means" else _model)(at, found, frame, columns, bounds)
 
-        def plain(f: pd.DataFrame) -> tuple[list[str], Array, Array, Array]:
-            each = [
-                _means(f, own, by, weight) for own in ((name, other) if at.way in ("two", "table_one") else (name,))
-            ]
-            labels = [label for one in each for label in one[0]]
-            if at.way == "table_one":
-                labels = [re.sub(r"^([^ ]+)", r"\1: mean", label) for label in labels]
-            return labels, *(np.concatenate([one[k] for one in each]) for k in (1, 2, 3))  # type: ignore[return-value]
 
-        return kept, schema, method, plain
-    formula = found.formula(at.kind)
+def _table(at: Cell, found: Regression, frame: pd.DataFrame, columns: dict[str, Any], bounds: str) -> Asked:
+    name, by = found.means
+    others = [column for column in found.numbers if column != name]
+    measured = [name, *others[:1]] if at.way in ("two", "table_one") else [name]
+    weight = "weight" if at.way == "weights" else None
+    if weight:
+        frame = frame.assign(weight=np.random.default_rng(5).integers(1, 4, len(frame)).astype(float))
+        columns = {**columns, weight: cf.Numeric(0, 3)}
+    kind = cf.tables.TableOne if at.way == "table_one" else cf.tables.Means
+    method = kind(f"{' + '.join(measured)} ~ {by}", inference="population", bounds=bounds, weights=weight)
+    names = [*measured, by, *([weight] if weight else [])]
+
+    def plain(f: pd.DataFrame) -> Numbers:
+        own = _means(f, measured, by, weight)
+        if at.way != "table_one":
+            return own
+        return replace(own, labels=[re.sub(r"^([^ ]+)", r"\1: mean", label) for label in own.labels])
+
+    return Asked(frame[names], cf.Schema({one: columns[one] for one in names}), method, plain)
+
+
+def _model(at: Cell, found: Regression, frame: pd.DataFrame, columns: dict[str, Any], bounds: str) -> Asked:
+    formula, within = found.formula(at.kind), at.way == "within"
     names = [part.strip() for part in re.split(r"[~+]", formula)]
     kinds = {"line": cf.regression.LeastSquares, "logit": cf.regression.Logistic, "poisson": cf.regression.Poisson}
-    method = kinds[at.kind](formula, bounds=bounds)
+    method = (cf.regression.Within if within else kinds[at.kind])(formula, bounds=bounds)
+    unit: dict[str, Any] = {"unit": cf.Unit("unit", rows=_UNIT)} if at.way in ("units", "within") else {}
+    # persons are rows at random, so that lines within them are the line of all, from (k - 1)/k of the information
+    first, factor = (1, float(np.sqrt(_UNIT / (_UNIT - 1)))) if within else (0, 1.0)
 
-    def fit(f: pd.DataFrame) -> tuple[list[str], Array, Array, Array]:
-        beta, errors = fitted(at.kind, formula, f, errors=len(f) <= at.n)
-        errors = errors if len(errors) else np.full(len(beta), np.nan)
-        return design(formula, f.iloc[:5])[2], beta, 1.96 * errors, np.full(len(beta), float(len(f)))
+    def plain(f: pd.DataFrame) -> Numbers:
+        # of the population the numbers alone are wanted
+        beta, errors = fitted(at.kind, formula, f, errors=f is not frame and len(f) == at.n)
+        labels, halves = design(formula, f.iloc[:5])[2], 1.96 * factor * errors
+        return Numbers(labels[first:], beta[first:], halves[first:], np.full(len(beta) - first, float(len(f))))
 
-    return frame[names], _schema(columns, names, at), method, fit
-
-
-def _schema(columns: Mapping[str, Any], names: Sequence[str], at: Cell) -> cf.Schema:
-    own = {name: columns[name] for name in names}
-    if at.way == "units":
-        return cf.Schema(own, unit=cf.Unit("unit", rows=_UNIT))
-    return cf.Schema(own)
-
-
-def _privacy(at: Cell) -> Any:
-    return cf.PureDP(at.mu, relation=at.relation) if at.way == "pure" else cf.GDP(at.mu, relation=at.relation)
+    return Asked(frame[names], cf.Schema({one: columns[one] for one in names}, **unit), method, plain)
 
 
 def cell(at: Cell) -> dict[str, Any]:
     """All releases of a cell, and what they hold."""
-    start = time.process_time()
-    frame, schema, method, plain = _asked(at)
-    truth = plain(frame)
+    start, asked = time.process_time(), asked_of(at)
+    truth = asked.plain(asked.frame)
     head = {key: getattr(at, key) for key in ("part", "name", "kind", "n", "mu", "relation", "bounds", "way", "reps")}
-    expected = truth[3] * at.n / len(frame)
-    shown = expected >= _CELL if at.kind == "means" and at.part == "new" else np.ones(len(truth[0]), bool)
+    expected = truth.records * at.n / len(asked.frame)
+    shown = expected >= _CELL if at.kind == "means" and at.part == "new" else np.ones(len(truth.labels), bool)
     hits, plains, usual, widths, answered, beyond, errors = [], [], [], [], [], [], []
     for r in range(at.reps):
         g = np.random.default_rng([crc32(f"{at.name} {at.kind}".encode()), at.n, r])
-        own = frame.iloc[g.integers(0, len(frame), at.n)].reset_index(drop=True)
-        data = own.assign(unit=np.arange(at.n) // _UNIT) if at.way == "units" else own
+        own = asked.frame.iloc[g.integers(0, len(asked.frame), at.n)].reset_index(drop=True)
+        data = own.assign(unit=np.arange(at.n) // _UNIT) if at.way in ("units", "within") else own
+        privacy = cf.GDP(at.mu, relation=at.relation)
         try:
-            release = cf.release(method, cf.read(data, schema), _privacy(at), ledger=None, noise=SimulatedNoise(r))
-            ends = cf.infer(release).conf_int()
+            source = cf.read(data, asked.schema)
+            release = cf.release(asked.method, source, privacy, ledger=None, noise=SimulatedNoise(r))
+            result: Any = cf.infer(release)
+            ends = result.conf_int()
         except cf.errors.ConfideError as error:
             errors.append(f"{type(error).__name__}: {error}"[:200])
             answered.append(np.zeros(shown.sum(), bool))
             continue
-        ranges = release.ranges
-        right = plain(_clipped(frame, ranges))[1]
-        _, about, half, _ = plain(_clipped(own, ranges))
-        table = ends.reindex(truth[0]).to_numpy(float)
-        low, high = table[:, 0], table[:, 1]
+        right = asked.plain(_clipped(asked.frame, release.ranges)).numbers
+        about = asked.plain(_clipped(own, release.ranges))
+        low, high = ends.reindex(truth.labels).to_numpy(float).T
         ok = np.isfinite(low) & np.isfinite(high)
         answered.append(ok[shown])
         hits.append(np.where(ok, (low <= right) & (right <= high), np.nan)[shown])
-        plains.append(np.where(ok, (low <= truth[1]) & (truth[1] <= high), np.nan)[shown])
-        usual.append((np.abs(about - right) <= half)[shown])
-        widths.append(np.where(ok, (high - low) / (2 * np.maximum(half, 1e-300)), np.nan)[shown])
-        beyond.append([one.beyond for one in ranges.values()])
+        plains.append(np.where(ok, (low <= truth.numbers) & (truth.numbers <= high), np.nan)[shown])
+        usual.append((np.abs(about.numbers - right) <= about.halves)[shown])
+        widths.append(np.where(ok, (high - low) / (2 * np.maximum(about.halves, 1e-300)), np.nan)[shown])
+        beyond.append([one.beyond for one in release.ranges.values()])
     if not hits:
         return {**head, "labels": [], "answered": 0.0, "errors": errors[:3]}
     stack = {
@@ -261,7 +261,7 @@ def cell(at: Cell) -> dict[str, Any]:
     }
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # means of nothing are NaN
-        labels = [label for label, ok in zip(truth[0], shown, strict=True) if ok]
+        labels = [label for label, ok in zip(truth.labels, shown, strict=True) if ok]
         per = {key: np.nanmean(value, axis=0) for key, value in stack.items() if key != "width"}
         width = np.nanmedian(stack["width"], axis=0)
         done = stack["hit"][np.isfinite(stack["hit"]).all(axis=1)]
@@ -304,8 +304,9 @@ def tested(at: Cell) -> dict[str, Any]:
     name, by = found.means
     levels = list(frame[by].cat.categories)
     test = "ttest_ind" if len(levels) == 2 else "f_oneway"
-    schema = _schema(columns_of(found, frame, "means", declared=at.bounds != "none"), [name, by], at)
-    counts: dict[str, list[int]] = {"power": [0, 0], "size": [0, 0]}
+    columns = columns_of(found, "means", declared=at.bounds != "none")
+    schema = cf.Schema({one: columns[one] for one in (name, by)})
+    counts: dict[str, list[int]] = {"power": [0, 0, 0], "size": [0, 0, 0]}
     for r in range(at.reps):
         g = np.random.default_rng([crc32(at.name.encode()), at.n, 7, r])
         own = frame[[name, by]].iloc[g.integers(0, len(frame), at.n)].reset_index(drop=True)
@@ -317,7 +318,7 @@ def tested(at: Cell) -> dict[str, Any]:
             result = call(
                 f"{name} ~ {by}",
                 cf.read(data, schema),
-                privacy=_privacy(at),
+                privacy=cf.GDP(at.mu, relation=at.relation),
                 ledger=None,
                 noise=SimulatedNoise(r),
                 **extra,
@@ -330,6 +331,7 @@ def tested(at: Cell) -> dict[str, Any]:
             )
             counts[key][0] += bool(result.pvalue < 0.05)
             counts[key][1] += bool(theirs < 0.05)
+            counts[key][2] += bool(np.isfinite(result.pvalue))
     head = {key: getattr(at, key) for key in ("part", "name", "n", "mu", "relation", "bounds", "way", "reps")}
     return {
         **head,
@@ -337,7 +339,7 @@ def tested(at: Cell) -> dict[str, Any]:
         **{
             f"{key}{which}": value[k] / at.reps
             for key, value in counts.items()
-            for k, which in enumerate(("", "_scipy"))
+            for k, which in enumerate(("", "_scipy", "_answered"))
         },
     }
 
@@ -358,7 +360,7 @@ def cells(asked: argparse.Namespace) -> list[Cell]:
                 found += [
                     Cell(part, name, kind, **about)
                     for kind, name in product(asked.kinds, _named(asked, tables))
-                    if tables[name].has(kind)
+                    if tables[name].has(kind) and way in _ASKED[kind]
                 ]
         if "tests" in asked.parts:
             found += [Cell("tests", name, "tests", **about) for name in _named(asked, NEW)]
@@ -379,23 +381,25 @@ def _one(at: Cell) -> dict[str, Any]:
 
 def line(row: Mapping[str, Any]) -> str:
     """One row of the table that is printed."""
-    head = f"{row['part'][:5]:5} {row['kind'][:9]:9} {row['name']:14} {row['n']:>7,} {row['mu']:<4g} {row['relation'][:3]} {row['bounds']:8} {row['way']:9}"
+    size = f"{row['n']:>7,} {row['mu']:<4g} {row['relation'][:3]} {row['bounds']:8} {row['way']:9}"
+    head = f"{row['part'][:5]:5} {row['kind'][:9]:9} {row['name']:14} {size}"
     if "failed" in row:
         return f"{head} FAILED {row['failed']}"
     if "power" in row:
-        return f"{head} power {row['power']:.2f} (scipy {row['power_scipy']:.2f})  size {row['size']:.3f} (scipy {row['size_scipy']:.3f})"
+        power, size = (f"{key} {row[key]:.3f} (scipy {row[f'{key}_scipy']:.3f})" for key in ("power", "size"))
+        return f"{head} {power}  {size}  answered {row['power_answered']:.2f}, {row['size_answered']:.2f}"
     if not row["labels"]:
         return f"{head} answered 0: {row['errors']}"
-    low = (
-        min(v for v in row["by_label"]["hit"] if v == v)
-        if any(v == v for v in row["by_label"]["hit"])
-        else float("nan")
-    )
-    return (
-        f"{head} answered {row['answered']:.3f}  covered {row['covered']:.3f} (least {low:.2f}, t {row['usual']:.3f}, plain {row['plain']:.3f})  "
-        f"width {row['width']:.2f} to {row['widest']:.2f}  beyond {100 * row['beyond']:.2f}%{'  SHORT' if row['short'] else ''}"
-        f"{'  ' + row['errors'][0] if row['errors'] else ''}"
-    )
+    least = min((own for own in row["by_label"]["hit"] if own == own), default=float("nan"))
+    parts = [
+        f"{head} answered {row['answered']:.3f}",
+        f"covered {row['covered']:.3f} (least {least:.2f}, t {row['usual']:.3f}, plain {row['plain']:.3f})",
+        f"width {row['width']:.2f} to {row['widest']:.2f}",
+        f"beyond {100 * row['beyond']:.2f}%",
+        *(["SHORT"] if row["short"] else []),
+        *row["errors"][:1],
+    ]
+    return "  ".join(parts)
 
 
 def totals(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -83,6 +83,20 @@ _FILES = {
 }
 
 
+def _made(name: str, g: np.random.Generator) -> NDArray[np.float64]:
+    normal = g.standard_normal(_POPULATION)
+    match name:
+        case "normal":
+            return 100 + 15 * normal
+        case "lognormal":
+            return np.exp(10 + normal)
+        case "pareto":
+            return g.pareto(2.5, _POPULATION) + 1
+        case "zeros":
+            return np.where(g.random(_POPULATION) < 0.9, 0.0, np.exp(6 + normal))
+    raise KeyError(name)
+
+
 @cache
 def law(name: str) -> tuple[NDArray[np.float64], tuple[float, float] | None]:
     """200,000 values or a file's, and the declared bounds."""
@@ -91,12 +105,7 @@ def law(name: str) -> tuple[NDArray[np.float64], tuple[float, float] | None]:
         file, column = _FILES[own]
         values = datasets.frame_of(file)[column].dropna().to_numpy(float)
     else:
-        values = {
-            "normal": lambda: 100 + 15 * g.standard_normal(_POPULATION),
-            "lognormal": lambda: np.exp(10 + g.standard_normal(_POPULATION)),
-            "pareto": lambda: g.pareto(2.5, _POPULATION) + 1,
-            "zeros": lambda: np.where(g.random(_POPULATION) < 0.9, 0.0, np.exp(6 + g.standard_normal(_POPULATION))),
-        }[own]()
+        values = _made(own, g)
     ends = LAWS[name]
     return (values if ends is None else np.clip(values, *ends)), ends
 
@@ -416,13 +425,14 @@ def population(part: str, name: str) -> pd.DataFrame:
 
 
 def _outside(found: Regression) -> pd.DataFrame:
-    frame = outside._read(found.place, found.data).rename(columns=dict(found.renamed))
+    frame: pd.DataFrame = outside._read(found.place, found.data).rename(columns=dict(found.renamed))
     for column, make in found.derived.items():
         frame[column] = make(frame)
-    return frame[list(found.columns)]
+    chosen: pd.DataFrame = frame[list(found.columns)]
+    return chosen
 
 
-def columns_of(found: Regression, frame: pd.DataFrame, kind: str, *, declared: bool) -> dict[str, Any]:
+def columns_of(found: Regression, kind: str, *, declared: bool) -> dict[str, Any]:
     """The schema's columns; declared: with bounds, else without, but for flags, scales of few answers and a count's 0."""
     columns: dict[str, Any] = {}
     ends = datasets._entry(found.data)["bounds"] if found.place == "data" else {}

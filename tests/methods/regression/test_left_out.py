@@ -47,7 +47,7 @@ def records(n: int, rare: str, some: int, seed: int = 1) -> pd.DataFrame:
 
 
 def released(frame: pd.DataFrame, mu: float, noise: Any, **settings: Any) -> Any:
-    method = LeastSquares(FORMULA, **settings)
+    method = LeastSquares(FORMULA, bounds="declared", **settings)
     return cf.release(method, cf.read(frame, SCHEMA), cf.GDP(mu), ledger=None, noise=noise)
 
 
@@ -192,7 +192,7 @@ def test_no_level_is_cut_whole_by_the_cap_on_leverage(mu: float) -> None:
     for seed in range(3):
         release = cf.release(method, cf.read(frame, schema), cf.GDP(mu), ledger=None, noise=SimulatedNoise(seed))
         metric, kept = np.asarray(release.public["metric"]), len(release.public["weights"])
-        middle, half = np.asarray(release.public["box"])
+        middle, half = Box.of(method.about(release.plan.declared).design).arrays
         z = np.column_stack([np.ones(120), (frame[["a", "sex", "k"]].to_numpy()[:120] - middle) / half])
         lengths = ((z @ metric[:kept].T) ** 2).sum(axis=1)
         cut = lengths > float(release.public["leverage_cap"][0]) * 1.2

@@ -53,6 +53,8 @@ def records(n: int, seed: int, kind: str = "counts") -> pd.DataFrame:
 
 def released(method, frame, mu=1.0, seed=1, relation="add-remove", noise=None):
     schema = BINARY if isinstance(method, Logistic) else COUNT
+    # what is tested follows on the ranges
+    method = replace(method, bounds="declared")
     plan = cf.plan(method, schema, cf.GDP(mu, relation=relation), n=len(frame) if relation == "substitute" else None)
     release = seal(method, cf.read(frame, schema), plan, noise or SimulatedNoise(seed))
     return method.infer(release), release
@@ -164,7 +166,7 @@ def test_scores_of_counts_count_more_than_their_information_within_one_bound() -
 def test_a_steep_mean_that_stops_growing_is_told() -> None:
     """Far records, all below any exponential, stay in the line, and what the few that count less may move is in the intervals."""
     columns = {"a": cf.Numeric(-6, 6), "b": cf.Numeric(-6, 6), "y": cf.Integer(0, 30)}
-    schema, method, held, said = cf.Schema(columns), Poisson("y ~ a + b"), [], []
+    schema, method, held, said = cf.Schema(columns), Poisson("y ~ a + b", bounds="declared"), [], []
     plan = cf.plan(method, schema, cf.GDP(1.0))
     for seed in range(8):
         g = np.random.default_rng(seed)
@@ -188,7 +190,7 @@ def test_a_level_whose_records_noise_hides_is_not_answered_by_the_size_of_its_co
         "c": cf.Categorical(["u", "v", "w"]),
         "y": cf.Integer(0, 5),
     }
-    schema, method = cf.Schema(columns), Poisson("y ~ a + b + c")
+    schema, method = cf.Schema(columns), Poisson("y ~ a + b + c", bounds="declared")
     plan = cf.plan(method, schema, cf.GDP(1.0))
     for seed in (9, 18, 25):
         g = np.random.default_rng(seed)
@@ -240,6 +242,8 @@ def test_scores_have_mean_zero_and_the_variance_of_their_information() -> None:
 @pytest.mark.parametrize("method", METHODS, ids=name_of)
 def test_every_branch_costs_the_same_and_no_more_than_was_asked(method, relation: str) -> None:
     schema = BINARY if isinstance(method, Logistic) else COUNT
+    # what is tested follows on the ranges
+    method = replace(method, bounds="declared")
     plan = cf.plan(method, schema, cf.GDP(1.0, relation=relation), n=100 if relation == "substitute" else None)
     for path in paths(plan.event):
         cost = sum((spend.mu_squared for spend in path.values()), Fraction(0))
@@ -346,7 +350,7 @@ def test_what_lies_beyond_the_cut_is_bounded_as_the_tail_falls() -> None:
 
 def test_a_bound_far_beyond_the_counts_is_named() -> None:
     schema = cf.Schema({**COLUMNS, "y": cf.Integer(0, 4_000)})
-    method, frame = Poisson(FORMULA), records(20_000, 1)
+    method, frame = Poisson(FORMULA, bounds="declared"), records(20_000, 1)
     plan = cf.plan(method, schema, cf.GDP(1.0))
     found = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(4)))
     assert found.status == "imprecise" and "declare it within (0, " in found.reason
@@ -386,7 +390,7 @@ def far_inside(n: int, seed: int) -> pd.DataFrame:
 
 
 def read_inside(seed: int, n: int, mu: float):
-    method = Poisson("y ~ a + b")
+    method = Poisson("y ~ a + b", bounds="declared")
     release = seal(
         method, cf.read(far_inside(n, seed), INSIDE), cf.plan(method, INSIDE, cf.GDP(mu)), SimulatedNoise(seed)
     )
@@ -399,11 +403,11 @@ def test_what_scores_at_the_ends_of_bounds_miss() -> None:
     frame = Frame.of(Box.of(design), np.diag([1.0, *(1 / sd)]), np.zeros(3), 1.0)
     # at a rate of 1 of 10 the residual is at most nine tenths of the largest count
     rows = FisherRows(design, family=Counts(10.0, 10.0)).at(frame, 1.0, 4.0)
-    missed = missed_at_ends(design, rows, mean, sd, np.diag([1.0, *sd**2]), private=False)
+    missed = missed_at_ends(design, rows, mean, sd, np.diag([1.0, *sd**2]))
     assert missed == pytest.approx([0.9 * np.hypot(1, 8.2) / 4.0 - 0.8, 0.0], abs=6e-4)
     # where the line says more than any count can be, it is the largest one
     steep = replace(frame, theta=(0.0, 100.0, 0.0))
-    missed = missed_at_ends(design, rows.at(steep, 1.0, 4.0), mean, sd, np.diag([1.0, *sd**2]), private=False)
+    missed = missed_at_ends(design, rows.at(steep, 1.0, 4.0), mean, sd, np.diag([1.0, *sd**2]))
     assert missed == pytest.approx([np.hypot(1, 8.2) / 4.0 - 0.8, 0.0], abs=6e-4)
 
 
@@ -418,7 +422,7 @@ def test_the_rest_of_a_record_at_an_end_is_where_it_is_on_average_there() -> Non
     values, vectors = np.linalg.eigh(moments)
     frame = Frame.of(Box.of(design), vectors / np.sqrt(values), np.zeros(3), 1.0)
     rows = FisherRows(design, family=Counts(10.0, 10.0)).at(frame, 1.0, 1.0)
-    missed = missed_at_ends(design, rows, np.zeros(2), sd, moments, private=False)
+    missed = missed_at_ends(design, rows, np.zeros(2), sd, moments)
     # beside the other one's mean it would be three times as long
     assert missed == pytest.approx(np.full(2, 0.9 * np.hypot(1, 6) - 0.8), abs=1e-3)
 
@@ -446,7 +450,7 @@ def test_what_noise_hides_at_the_ends_of_bounds_is_in_the_intervals_of_counts() 
 def test_far_records_that_are_seen_to_be_off_the_line_are_in_the_intervals_or_the_status() -> None:
     """.2 % in the corner where two alike features differ, at the largest count: the release sees them, and said `valid` nearly always."""
     columns = {"a": cf.Numeric(-4, 4), "b": cf.Numeric(-4, 4), "y": cf.Integer(0, 10)}
-    schema, method, statuses = cf.Schema(columns), Poisson("y ~ a + b"), []
+    schema, method, statuses = cf.Schema(columns), Poisson("y ~ a + b", bounds="declared"), []
     plan = cf.plan(method, schema, cf.GDP(1.0, relation="substitute"), n=10_000)
     for off in (True, False):
         for seed in range(8):

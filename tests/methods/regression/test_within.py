@@ -94,9 +94,11 @@ def test_what_stays_the_same_within_a_person_moves_nothing() -> None:
 
 def test_bounds_that_are_too_wide_are_said_in_words() -> None:
     wide = cf.Schema({"x": cf.Numeric(-4e3, 4e3), "y": cf.Numeric(-4, 4)}, unit=cf.Unit("pid"))
-    found = released(panel(800, 2), wide, "y ~ x", SimulatedNoise(1))
+    data = cf.read(panel(800, 2), wide)
+    method = cf.regression.Within("y ~ x", bounds="declared")
+    found = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)))
     assert found.status in ("imprecise", "not_identified")
-    assert "let rows lie" in found.reason and "apart suffice" in found.reason
+    assert "the bounds of x reach" in found.reason and "leave bounds='declared' out" in found.reason
     assert np.isnan(found.conf_int().to_numpy()).all()
 
 

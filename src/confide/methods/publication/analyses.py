@@ -10,6 +10,7 @@ from confide import registry
 from confide.core import Method
 from confide.core.exact import pack
 from confide.core.plan import method_parameters
+from confide.core.ranges import spend_name
 from confide.errors import ConfideError, PlanError, PrivacyError
 from confide.guarantees import GDP, Guarantee, PureDP, calibrate_pure
 
@@ -39,6 +40,8 @@ def stored(name: Any, analysis: Any) -> dict[str, Any]:
     """
     if not isinstance(name, str) or not name.strip() or "/" in name or not name.isprintable() or len(name) > 200:
         raise PlanError(f"the name of an analysis is printable text without '/', got {name!r}", f"{EXAMPLE}")
+    if name.startswith(spend_name("")):
+        raise PlanError(f"the name of an analysis cannot begin with {spend_name('')!r}, got {name!r}", f"{EXAMPLE}")
     if isinstance(analysis, Mapping):
         given = analysis.get("parameters", {})
         if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):

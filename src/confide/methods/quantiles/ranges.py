@@ -149,7 +149,7 @@ class Ranges(Method):
 
     columns: str | Sequence[str]
 
-    name: ClassVar[str] = "ranges"
+    name: ClassVar[str] = "column_ranges"
     family: ClassVar[str] = "tables"
     example: ClassVar[str] = '"income"'
     source: ClassVar[str] = (

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import hypot, inf, sqrt
+from math import inf, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -288,6 +288,10 @@ class MomentMethod(RangedMethod, TableMethod):
         squared = noise * float(self.statistic(layout, layout.shown[-1], relation).sensitivity_squared(relation))
         return squared / rows.count**2, squared / rows.steps**2
 
+    def _around(self, layout: Layout, axes: Axes, count: float, noise: float) -> tuple[float, float, int]:
+        """All records, the square of mu of the sums, and how many columns have ranges, from what a forecast knows of a marginal."""
+        return count * layout.crossing.cells(axes), self.strategy(layout).variance(axes) / noise, len(layout.measures)
+
     def worst_pairs(self, schema: Any = None) -> tuple[tuple[Mapping[str, Any], ...], ...]:
         """Opposite bounds in one cell, and in two."""
         if schema is None:
@@ -424,9 +428,9 @@ class Means(_Summary):
         v0, v1 = self._noises(layout, noise, relation)
         own = layout.measures[0]
         mean, sd = own.typical or (own.middle + own.half / 2, own.half / 3)
-        away, spread = (mean - own.middle) / own.half, sd / own.half
-        sampling = count * spread**2 if self.inference == "population" else 0.0
-        return own.half * sqrt(sampling + v1 + v0 * away**2) / count
+        sampling = count * sd**2 if self.inference == "population" else 0.0
+        whole = own.half**2 * v1 + (mean - own.middle) ** 2 * v0
+        return sqrt(sampling + self.in_range(whole, count * sd**2, *self._around(layout, axes, count, noise))) / count
 
     def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
         """The typical mean of the first column, where the schema states one."""
@@ -502,7 +506,8 @@ class Totals(_Summary):
         own = layout.measures[0]
         mean, sd = own.typical or (own.middle, own.half / 3)
         sampled = count if self.inference == "population" else 0.0
-        return hypot(sqrt(sampled * sd**2 + own.half**2 * v1), mean * sqrt(sampled), own.middle * sqrt(v0))
+        whole, around = own.half**2 * v1 + own.middle**2 * v0, self._around(layout, axes, count, noise)
+        return sqrt(sampled * (sd**2 + mean**2) + self.in_range(whole, count * sd**2 + mean**2 * v0, *around))
 
     def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
         typical = layout.measures[0].typical

@@ -126,8 +126,8 @@ class Keep:
     """At most `most` rows of each unit, those of the smallest priorities under a key.
 
     `first`: where rows are weighed, how many a statistic of kept rows reads: rows of units of more lie in the order
-    of their priorities. `words`: how many of a row's codes tell it apart, None for all. `groups`: the clusters, of which each unit is in one. `levels`: where a unit counts once in
-    each level of a column.
+    of their priorities. `words`: how many of a row's codes tell it apart, None for all. `groups`: the clusters, of
+    which each unit is in one. `levels`: where a unit counts once in each level of a column.
     """
 
     key: bytes = field(repr=False)

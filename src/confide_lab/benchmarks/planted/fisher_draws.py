@@ -49,7 +49,6 @@ FISHER_DRAWS = [
     _peeked(
         "steps from the exact count", "how many steps there are follows from the number of records", "count", rows=85
     ),
-    _peeked("box of the exact ranges", "features are measured from histograms before their noise", "ranges", rows=400),
     _peeked("coordinates of the exact moments", "whitened by sums before their noise", "linear", rows=400),
     _peeked("start of the exact moments", "in the branch of few records", "short linear", rows=40),
     _peeked(

@@ -73,7 +73,6 @@ class Peeking:
 _PEEKED = {
     "exact histogram of scores": ("tail",),
     "exact histogram of lengths": ("leverage",),
-    "exact ranges": ("ranges",),
     "exact metric": ("round 1", "short round 1"),
     "exact fit": ("gram", "short gram", "cross", "short cross"),
     "exact branch": ("count",),
@@ -354,7 +353,6 @@ LEAST_SQUARES = [
     _drawn("R_A from the exact leverages", "the cap is the sum of |v|^2", "exact leverages", _CORNER),
     _drawn("the meat at the exact fit", "delta solves the sums before their noise", "exact fit", _CORNER),
     _told("the branch by the exact count", "a noisy count is drawn and not read", "exact branch", "y ~ a + b", _LINE),
-    _drawn("a box of the exact ranges", "middle and half-width of exact histograms", "exact ranges", _CORNER),
     _drawn("a metric of the exact moments", "coordinates from the first round without noise", "exact metric", _CORNER),
     _drawn(
         "the largest score of the records", "not that of the public box", "maxima of the records", _CORNER, _OF_THREE

@@ -277,7 +277,7 @@ def _lifted(sampled: Array, least: Array) -> Array:
 
 TARGET = "least squares of all complete records"
 INTERVALS_FOR = (
-    "coefficients of the population's least-squares line for {} clipped to its declared bounds; sampling of records and privacy noise, "
+    "coefficients of the population's least-squares line for {} clipped to its bounds; sampling of records and privacy noise, "
     "unequal residual variances allowed, independent records"
 )
 _SUBSET = (

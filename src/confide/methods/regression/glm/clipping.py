@@ -25,7 +25,7 @@ many. What is assumed is named in the table with its price. All of it is post-pr
 
 How far the public bounds of features reach, and the records that lie there: where the bound of the last rounds should reach, too.
 
-A feature whose bounds reach beyond five half-ranges is at risk from down-weighted records, and the reading has a bound of that bias
+A feature whose bounds reach beyond seven SDs is at risk from down-weighted records, and the reading has a bound of that bias
 (`coefficients`). Others have none: so the records at the ends of THEIR bounds should have full weight. A record of this kind has one
 feature at an end of its bounds and all others at their means. Where noise leaves the bound short of it, the feature is at risk, too.
 What one record misses may then be more than the bound, by which the excess counts it. All of it is post-processing of public and noisy
@@ -384,8 +384,9 @@ def full_assumption(biases: Array) -> list[str]:
     ]
 
 
-#: Coefficients of features whose bounds reach beyond so many SDs are at risk from records that count less.
-AT_RISK = 5.0
+#: Coefficients of features whose bounds reach beyond so many SDs are at risk from records that count less: below eight, where the range
+#: that is found of many records ends, and above six, to where bounds of normal values are declared.
+AT_RISK = 7.0
 # Edges of bounds lie a factor of 1.19 apart, and lines move on: a score is in full with nine tenths of it.
 _FULL = 1.1
 # More digits are the arithmetic's, not the data's.

@@ -251,8 +251,8 @@ def held_words(
 def safe_words(sds: float) -> str:
     """The sentence where no answered feature has bounds that reach too far.
 
-    >>> safe_words(5.0)[:60]
-    "no answered feature's bounds reach beyond 5 standard deviatio"
+    >>> safe_words(7.0)[:60]
+    "no answered feature's bounds reach beyond 7 standard deviatio"
     """
     return (
         f"no answered feature's bounds reach beyond {sds:g} standard deviations; so down-weighted records are assumed to move no "

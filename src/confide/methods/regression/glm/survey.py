@@ -117,8 +117,8 @@ class SurveyRounds(FisherRounds):
         )
 
     def surveyed(self, statistic: Any) -> Statistic:
-        """A statistic of records as one of persons by weight, in listed PSUs. A meat has its weights already; ranges and cells of N^2 count
-        persons whole.
+        """A statistic of records as one of persons by weight, in listed PSUs. A meat has its weights already; cells of N^2 count persons
+        whole.
         """
         weight = self.drawn.weight
         if isinstance(statistic, SumAndExcess):

@@ -69,7 +69,7 @@ class LeastSquaresRounds:
             "constants": {},
             "target": f"linear regression of {self.design.response.name} on {self.design.features}, least squares",
             "intervals_for": (
-                f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds; "
+                f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its bounds; "
                 f"sampling of records and privacy noise, unequal residual variances and nonlinear means allowed, "
                 f"{independent_words(self.schema)}"
             ),

@@ -600,7 +600,7 @@ class SurveyLine:
                 f"linear regression of {self.design.response.name} on {self.design.features}, least squares, {self.drawn.words}"
             ),
             "intervals_for": (
-                f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its declared bounds, "
+                f"coefficients of the population's least-squares line for {self.design.response.name} clipped to its bounds, "
                 f"linearized variances; {sums.drawn.alike}; privacy noise, unequal residual variances and nonlinear means allowed"
             ),
             "warnings": tuple(warned),

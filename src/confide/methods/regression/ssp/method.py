@@ -221,7 +221,7 @@ class SSP(RangedMethod):
     def _intervals_for(self, layout: Layout) -> str:
         variances = "unequal residual variances allowed" if self.cov == "robust" else "equal residual variances assumed"
         names = " and ".join(design.response.name for design in layout.designs)
-        bounds = "its declared bounds" if layout.outcomes == 1 else "their declared bounds"
+        bounds = "its bounds" if layout.outcomes == 1 else "their bounds"
         line = "leverage-weighted line" if layout.weighted else "least-squares line"
         counted = (
             "; assumed: records too few to be counted are hardly more extreme than others (leverage_cap=math.inf assumes nothing)"

@@ -230,7 +230,7 @@ class WithinPath:
         )
         facts["target"] = _title(self.design, self.person)
         facts["intervals_for"] = (
-            f"slopes of the population's least-squares line of {self.design.response.name}, clipped to its declared bounds, within each "
+            f"slopes of the population's least-squares line of {self.design.response.name}, clipped to its bounds, within each "
             f"{self.person} (deviations from its means); sampling of {self.person} and privacy noise. Unequal residual variances and "
             f"nonlinear means are allowed, {independent_words(self.schema)}"
         )

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import MenuEntry, Meter, Plan, Release, ResultOptions, Source, Statistic
+from confide.core import Allowance, MenuEntry, Meter, Plan, Release, ResultOptions, Source, Statistic
 from confide.core.plan import checked_inference
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -136,8 +136,9 @@ class TableOne(RangedMethod):
     # plan -------------------------------------------------------------------------------------------------------------
 
     def summed(self, schema: Schema) -> tuple[str, ...]:
+        """The measured columns but those with a median, whose bins are laid between declared bounds."""
         about = self.about(schema)
-        others = columns_of(about.groups, about.weight)
+        others = (*columns_of(about.groups, about.weight), *(own.rows.measure.name for own in about.medians))
         return tuple(own.name for own in about.measures if own.name not in others)
 
     def width(self, plan: Plan, name: str) -> Width:
@@ -250,9 +251,11 @@ class TableOne(RangedMethod):
         for own in about.measures:
             rows = about.moments(made.relation)
             mean, sd = own.typical or (own.middle + own.half / 2, own.half / 3)
-            away, spread = (mean - own.middle) / own.half, sd / own.half
-            noise = sds["moments"] ** 2 * (1 / rows.steps**2 + away**2 / rows.count**2)
-            found[f"{own.name}: mean"] = own.half * sqrt(part * size * spread**2 + noise) / size
+            declared = (own.half / rows.steps) ** 2 + ((mean - own.middle) / rows.count) ** 2
+            amount = float(Allowance.of(made.requested, self, about.schema).amount)
+            around = size * about.cells, amount, len(about.measures)
+            noise = self.in_range(sds["moments"] ** 2 * declared, size * sd**2, *around)
+            found[f"{own.name}: mean"] = sqrt(part * size * sd**2 + noise) / size
         for level in about.levels:
             p, noise = 1 / level.size, (sds[f"levels of {level.name}"] / about.step) ** 2
             # the share's base is the sum of its levels
