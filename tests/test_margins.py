@@ -139,7 +139,8 @@ def test_accuracy_is_a_half_width_of_95_percent_everywhere(tmp_path: Any) -> Non
     assert Z * expected(plan, "total") == pytest.approx(600.0, rel=0.01)
     path = tmp_path / "publication.toml"
     path.write_text(
-        "n = 20000\n[analyses.means]\nmethod = 'means'\nformula = 'income ~ 1'\ninference = 'population'\nbounds = 'declared'\nmargin = { mean = 600 }\n"
+        "n = 20000\n[analyses.means]\nmethod = 'means'\nformula = 'income ~ 1'\ninference = 'population'\n"
+        "bounds = 'declared'\nmargin = { mean = 600 }\n"
     )
     asked = PublicationFile.from_toml(path)
     again = cf.plan(asked.publication, schema, n=asked.n, **asked.terms())

@@ -74,7 +74,8 @@ def _asked(verb: str, formula: str, data: Source, call: dict[str, Any], **given:
     wanted, ask = asked_of(verb, formula, **given)
     own = method_of_test(verb, wanted, settings)
     check_groups(verb, own, data.schema)
-    return answered(own, data, privacy, ledger, noise, n, ask)
+    found: HypothesisTests = answered(own, data, privacy, ledger, noise, n, ask)
+    return found
 
 
 #: The method whose release answers a test.

@@ -452,6 +452,12 @@ def judged(found: Mapping[str, ColumnRange], status: str) -> tuple[str, str]:
             f"noise hides where the values of {' and '.join(hidden)} lie: declare bounds in the schema, or ask with more records or a "
             "larger mu"
         )
+    # beside 0 rare values may lie anywhere
+    alike = [name for name, own in found.items() if own.clips and not own.spread and own.low <= 0 <= own.high]
+    if alike:
+        return "imprecise", (
+            f"nearly all values of {' and '.join(alike)} are 0, and noise hides the others: declare bounds in the schema"
+        )
     far = {name: own for name, own in found.items() if own.beyond_high > MOST_BEYOND}
     if far:
         told = " and ".join(f"{own.beyond_high:.0%} of {name}" for name, own in far.items())

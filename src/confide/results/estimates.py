@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isinf, nan
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,6 +97,9 @@ class Estimates(BaseResult):
     # what an estimate is counted in, beyond the units of the response; for the axis of the plot
     _per: ClassVar[str] = ""
     rows_are: ClassVar[str] = "coefficient"
+
+    def withheld(self, status: str, reason: str) -> Self:
+        return replace(self, status=status, reason=reason, covariance=np.array(nan), noise_variance=np.array(nan))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -28,8 +28,10 @@ _HEAD = f"""\
 # A draft made from names and types alone. Replace every "{UNFILLED}" by a public fact: an answer scale, a legal limit,
 # a law of nature. Bounds or levels that are looked up in the data are not private: they would tell something about
 # single records. A column that no formula will name, such as an identifier, may be deleted here.
-# Numbers need no bounds: a release finds the range that holds nearly all values, for a tenth of its cost. Where bounds are public, write them.
-# Values outside them count as the nearest one; labels that are not levels will count as missing. on_missing says what happens to a missing value: "drop" (the record), a constant, "midpoint", or a level.
+# Numbers need no bounds: a release finds the range that holds nearly all values, for a tenth of its cost. Where bounds are
+# public, write them.
+# Values outside them count as the nearest one; labels that are not levels will count as missing. on_missing says
+# what happens to a missing value: "drop" (the record), a constant, "midpoint", or a level.
 # A column of numbers may also say where about 95 % of its values lie, which makes the forecasts of a plan sharper and touches
 # no record: typical = {{ low = 5000, high = 90000, provenance = {{ kind = "public", text = "yearbook 2023" }} }}; one of
 # labels, about which share of the records has each level: typical = {{ north = 0.7, south = 0.3 }}

@@ -46,7 +46,7 @@ _BAND = {BINS: 3.76, OPEN_BINS: 4.05}
 # A tail count is seen where it exceeds so many of its noise sds; below so large a hidden tail more noise is borne, and none is found.
 _SEEN, _HIDDEN, _MOST_HIDDEN = 2.0, 0.02, 0.25
 # Noise of a mean over its sampling sd, up to which a range is widened; relative noise of the variance, up to which it is.
-_KAPPA, _SPREAD = 0.6, 0.3
+_KAPPA, _SPREAD = 0.6, 0.15
 # Coefficients: ends at PER sqrt(mu n) sds, within NEAR and FAR, unless more than TRIM of the records, or PART of those outside the
 # fullest bin, would lie beyond.
 _NEAR, _FAR, _PER, _TRIM, _PART = 4.0, 8.0, 0.08, 0.01, 0.1
@@ -186,12 +186,12 @@ class Width:
     """
 
     mu: float
-    cells: int = 1
+    cells: float = 1.0
     noise: tuple[float, float] | None = None
     whole: bool = False
 
     @classmethod
-    def of_means(cls, noise: tuple[float, float], cells: int) -> Width:
+    def of_means(cls, noise: tuple[float, float], cells: float) -> Width:
         """Of means in so many cells, whose counts and sums have these noise variances."""
         return cls(sqrt(_MEAN / noise[1]), cells, noise)
 
@@ -307,8 +307,6 @@ class _Search:
             return self._told(*self._at(wide, mean, low, high, sides))
         size, borne = of.n / self.width.cells, _borne(of.hidden)
         sampled = borne * spread / sqrt(size)
-        if self.keep and self.width.of_mean(*self.ends, mean, size) <= sampled:
-            return ColumnRange(*self.ends, kept=True)
         small, big = 0.0, sqrt(_SPREAD * self.width.mu * size / _VARIANCE) * (borne / _KAPPA) * spread
         for _ in range(60):
             wide = (small + big) / 2
@@ -443,7 +441,7 @@ class RangedMethod(Method):
         return Width(sqrt(float(allowance.amount)) / allowance.rows_per_unit)
 
     def in_range(self, noise: float, sampling: float, records: float, amount: float, columns: int) -> float:
-        """The noise variance to expect of a mean or total, which has `noise` in the declared bounds: a range makes it small beside sampling.
+        """The noise variance to expect of a mean or total that has `noise` in the declared bounds.
 
         records: all of them; amount: the square of mu of its sums; columns: that share the step.
         """

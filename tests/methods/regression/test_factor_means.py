@@ -65,7 +65,7 @@ def table(n: int, seed: int = 1, shares: tuple[float, ...] = (0.4, 0.3, 0.2, 0.1
 def drawn(formula: str, frame: pd.DataFrame, mu: float = 1.0, seed: int = 1, **more: Any) -> Release:
     noise = more.pop("noise", None) or SimulatedNoise(seed)
     relation = more.pop("relation", "add-remove")
-    method = LeastSquares(formula, **more)
+    method = LeastSquares(formula, bounds="declared", **more)
     return cf.release(method, cf.read(frame, SCHEMA), cf.GDP(mu, relation=relation), ledger=None, noise=noise)
 
 
@@ -109,7 +109,7 @@ def test_a_smaller_model_of_the_same_release_is_its_own_least_squares() -> None:
 @pytest.mark.parametrize("formula", FORMULAS)
 @pytest.mark.parametrize("clipping_check", [True, False])
 def test_the_shares_add_up_to_the_request(formula: str, relation: str, clipping_check: bool) -> None:
-    method = LeastSquares(formula, clipping_check=clipping_check)
+    method = LeastSquares(formula, bounds="declared", clipping_check=clipping_check)
     plan = method.plan(SCHEMA, cf.GDP(0.7, relation=relation))
     cost = exact_cost(plan.event)
     # every scale is an exact rational, rounded up at 2^-50 or so
@@ -123,7 +123,7 @@ def test_the_shares_add_up_to_the_request(formula: str, relation: str, clipping_
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_noise_part_of_the_covariance_is_that_of_releases_of_the_same_records(formula: str, relation: str) -> None:
     frame = table(1_500)
-    method, source = LeastSquares(formula), cf.read(frame, SCHEMA)
+    method, source = LeastSquares(formula, bounds="declared"), cf.read(frame, SCHEMA)
     results = [simulated(method, source, cf.GDP(0.5, relation=relation), seed) for seed in range(60)]
     estimates = np.array([result.estimates for result in results])
     noise = np.mean([result.noise_variance for result in results], axis=0)
@@ -176,7 +176,7 @@ def test_what_joint_tests_are_told_is_what_the_covariance_is_made_of(formula: st
 def test_a_level_without_records_is_not_told_and_says_what_would_do(formula: str) -> None:
     frame = table(2_000, shares=(0.4, 0.3, 0.3, 0.0))
     source = cf.read(frame, SCHEMA)
-    found = [simulated(LeastSquares(formula), source, cf.GDP(1.0), seed) for seed in range(12)]
+    found = [simulated(LeastSquares(formula, bounds="declared"), source, cf.GDP(1.0), seed) for seed in range(12)]
     for result in found:
         assert result.status == "partial"
         told = result.to_frame().loc[[name for name in result.names if name != "f[T.d]"]]
@@ -248,7 +248,7 @@ def test_public_numbers_between_the_passes_follow_from_what_was_drawn() -> None:
 
 
 def test_worst_pairs_reach_the_bounds() -> None:
-    method = LeastSquares("y ~ f + g")
+    method = LeastSquares("y ~ f + g", bounds="declared")
     pairs = list(method.worst_pairs(SCHEMA))
     assert pairs[0] == ({"f": "a", "g": "u", "y": 0.0}, {"f": "a", "g": "u", "y": 100.0})
     assert pairs[1][1] == {"f": "d", "g": "w", "y": 100.0}
@@ -295,7 +295,9 @@ def test_a_residual_that_noise_left_below_nothing_is_a_dash_before_its_interval(
     data, dashes = cf.read(frame, schema), 0
     for seed in range(8):
         noise = cf.noise.SimulatedNoise(seed)
-        result = cf.infer(cf.release(LeastSquares("y ~ f"), data, cf.GDP(1.0), ledger=None, noise=noise))
+        result = cf.infer(
+            cf.release(LeastSquares("y ~ f", bounds="declared"), data, cf.GDP(1.0), ledger=None, noise=noise)
+        )
         facts = dict(result.facts)
         first = facts["Residual sd"].split()[0]
         assert first == "n/a" or float(first) > 0

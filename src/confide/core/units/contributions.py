@@ -245,7 +245,7 @@ def shown(result: _Result, release: Release) -> _Result:
     """The result with what its ranges say of its status, and its unit of its flags and facts, once."""
     status, reason = judged(release.ranges, cast(Any, result).status) if release.ranges else ("", "")
     if reason:
-        result = cast(_Result, replace(cast(Any, result), status=status, reason=reason))
+        result = cast(Any, result).withheld(status, reason)
     return result if release.plan.declared.plain else _with_units(result, release)
 
 

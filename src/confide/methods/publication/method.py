@@ -199,7 +199,9 @@ class Publication(Method):
         """The ranges of the columns of each analysis that shares them: one for all means and totals, one for all coefficients."""
         found: dict[str, dict[str, ColumnRange]] = {}
         sharing, step = self._sharing(schema), self.ranges(schema)
-        for kind in (True, False) if step is not None else ():
+        if step is None:
+            return found
+        for kind in (True, False):
             alike = {name: method for name, method in sharing.items() if method.of_means is kind}
             keep = all(method.bounds == "auto" for method in alike.values())
             own = replace(step, widths=partial(_widths, alike, schema), keep=keep)
@@ -392,7 +394,7 @@ class Publication(Method):
 
         def own(name: str, method: Method, records: Source) -> Mapping[str, Any]:
             child, found = plan.children[name], ranges.get(name)
-            if found is None:
+            if found is None or step is None:
                 return meter.draw_part(method, name, child, records)
             records, child = in_ranges(method, step, records, child, found)
             return meter.draw_part(method, name, child, records) | to_public(found)

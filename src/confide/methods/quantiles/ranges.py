@@ -190,10 +190,12 @@ class Ranges(Method):
         for name in about.columns:
             found[name] = about.found(name, release[f"values of {name}"], release.plan)
         schema = release.plan.declared
-        columns = {
-            name: replace(schema[name], low=own.low, high=own.high, typical=None)  # type: ignore[call-arg]
-            for name, own in found.items()
-        }
+        columns = {name: _with_bounds(schema[name], own) for name, own in found.items()}
         status, reason = judged(found, "valid")
         told = {"status": status, "reason": reason, "ranges": found, "schema": Schema(columns), "release": release}
         return ColumnRangeTable.of(release, response=", ".join(found), **told)
+
+
+def _with_bounds(column: Any, own: ColumnRange) -> Any:
+    """The column with the bounds of a range."""
+    return replace(column, low=own.low, high=own.high, typical=None)

@@ -101,6 +101,11 @@ class MeanTable(MeasuredTable):
             return np.zeros(len(sums.n), dtype=np.bool_)
         return sums.skewed
 
+    def in_range(self, column: int) -> bool:
+        """Whether a column is clipped to a range that was found, which bounds its skewness."""
+        own = self.ranges.get(self.measured[column])
+        return own is not None and own.clips
+
     def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
         """Between two means of a marginal: the noise that they share by least squares."""
         sums, (_, half) = self.sums(axes, column), self._scale(column)
@@ -242,7 +247,7 @@ class MomentMethod(RangedMethod, TableMethod):
                 f"weights must name a numeric column of the schema, got {self.weights!r}",
                 "leave it out for records that count alike",
             )
-        bounds = checked_bounds(self.term_bounds) | Schema.of(schema).terms
+        bounds = checked_bounds(self.term_bounds) | dict(Schema.of(schema).terms)
         return _layout(formula, tuple(sorted(bounds.items())), schema, self.weights)
 
     def _rows(self, layout: Layout, axes: Axes, relation: str) -> MomentRows:
@@ -266,7 +271,8 @@ class MomentMethod(RangedMethod, TableMethod):
         finest = layout.shown[-1]
         unit = allowance.rows_per_unit**2 / float(allowance.amount)
         noise = self._noises(layout, self.strategy(layout).variance(finest) * unit, plan.relation)
-        return Width.of_means(noise, layout.crossing.cells(finest))
+        # noise is that of records of the largest weight
+        return Width.of_means(noise, layout.crossing.cells(finest) / layout.usual)
 
     def survey_rows(self, layout: Layout, relation: str) -> MomentRows:
         return self._rows(layout, (), relation)
@@ -595,7 +601,7 @@ class Ratios(MomentMethod):
         parts = parted(left, "/")
         if len(parts) != 2 or not all(parts):
             raise PlanError(f"a ratio is one column over another, got {left.strip()!r}", f"{_CALL}")
-        bounds = checked_bounds(self.term_bounds) | whole.terms
+        bounds = checked_bounds(self.term_bounds) | dict(whole.terms)
         return Layout.of(
             f"{parts[0]} + {parts[1]} ~ {right}", whole, term_bounds=bounds, most=1 << 20, weights=self.weights
         )

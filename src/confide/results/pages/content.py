@@ -136,6 +136,10 @@ class Shown:
         _check_status(self)
         _check_guarantees(self)
 
+    def withheld(self, status: str, reason: str) -> Self:
+        """The result at a status without intervals. Override where its numbers must go with them."""
+        return replace(self, status=status, reason=reason)
+
     @property
     def biased(self) -> bool:
         """Whether an estimate has a bound on its bias that is not 0. Override in families that know of such bounds."""

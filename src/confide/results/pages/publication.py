@@ -315,7 +315,7 @@ class Report:
         rows = []
         for place, (name, row) in enumerate(zip(self.statuses, self.to_frame().itertuples(index=False), strict=True)):
             shares, what = (f"{row.budget_share:.1%}", _percent(row.privacy_share)), self._called(name)
-            cells = (row.status.replace("_", " "), *shares, row.where or "all", what)
+            cells = (str(row.status).replace("_", " "), *shares, row.where or "all", what)
             rows.append(
                 f'<tr role="row"><th scope="row" role="rowheader" class="name"><a href="#q{place}">{_text(name)}</a></th>'
                 + "".join(

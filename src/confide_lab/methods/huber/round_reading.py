@@ -262,7 +262,7 @@ class RoundReading:
     def _clipped(self) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
         """Flags and facts of the paid diagnostics: which shares of responses and of residuals were clipped."""
         records = float(self.release["count"].decode()[0])
-        flags, facts = clipped_responses(self.release, records)
+        flags, facts = clipped_responses(self.release, self.design.response.columns, records)
         if "residuals" in self.release.statistics:
             seen, text = clipped_share(self.release["residuals"], records)
             flags, facts = (*flags, *((_RESIDUAL_CLIPPING,) if seen else ())), (*facts, ("Clipped residuals", text))

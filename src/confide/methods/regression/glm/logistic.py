@@ -74,7 +74,7 @@ class Logistic(RangedMethod):
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Integer(0, 1)})
     >>> plan = Logistic("y ~ x").plan(schema, cf.GDP(1.0))
     >>> plan.guarantee.mu, plan.passes
-    (1.0, 9)
+    (1.0, 10)
     """
 
     formula: str

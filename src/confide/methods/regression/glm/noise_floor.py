@@ -252,7 +252,7 @@ def safe_words(sds: float) -> str:
     """The sentence where no answered feature has bounds that reach too far.
 
     >>> safe_words(7.0)[:60]
-    "no answered feature's bounds reach beyond 7 standard deviatio"
+    "no answered feature's bounds reach beyond 7 standard deviati"
     """
     return (
         f"no answered feature's bounds reach beyond {sds:g} standard deviations; so down-weighted records are assumed to move no "

@@ -156,9 +156,7 @@ def decoded_sums(
     )
 
 
-def public_facts(
-    standing: RoundState, frame: Frame, theta: Array, limits: Limits, maxima: Maxima, edges: Sequence[float]
-) -> dict[str, NDArray[Any]]:
+def public_facts(standing: RoundState, theta: Array, limits: Limits, maxima: Maxima) -> dict[str, NDArray[Any]]:
     mean = standing.moments[0, 1:]
     spread = np.sqrt(np.maximum(np.diag(standing.moments)[1:] - mean**2, 1e-12))
     left = {"left_out": standing.left.rows} if standing.left else {}
@@ -178,7 +176,6 @@ def public_facts(
         "square_limit": np.array([limits.square]),
         "kappa": np.array([limits.kappa]),
         "meat_cut": np.array([limits.cut]),
-        "score_edges": np.array(edges),
         "largest": np.array([maxima.score, maxima.leverage, maxima.residual]),
     }
 
@@ -428,7 +425,7 @@ class _Draw:
             public = public | own.public
         for name, total in zip(last, self.source.aggregate(*last.values()), strict=True):
             self.meter.draw(name, total)
-        return public_facts(standing, frame, theta, meat.limits, maxima, self._edges(standing, branch)) | public
+        return public_facts(standing, theta, meat.limits, maxima) | public
 
     def _edges(self, standing: RoundState, branch: str) -> tuple[float, ...]:
         """Of the histogram of sizes of scores."""

@@ -176,7 +176,7 @@ class LeastSquares(LineMethod):
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> plan = LeastSquares("y ~ x").plan(schema, cf.GDP(1.0))
     >>> plan.guarantee.mu, plan.relation, plan.passes
-    (1.0, 'add-remove', 6)
+    (1.0, 'add-remove', 7)
     """
 
     formula: str

@@ -67,7 +67,7 @@ def groups(table: MeasuredTable, attribute: str | None, column: int, *, names: s
         )
     else:
         told = np.ones_like(told)
-    skewed = bool(table.weak(axes, column)[told].any())
+    skewed = not table.in_range(column) and bool(table.weak(axes, column)[told].any())
     observed = _wald(_stacked(sums), noise_n, noise_s)
     generator = keyed_generator(table.drawn_sha256, f"{names} test {axes} {column}")
     weights = 1.0 / (sums.variance / sums.size)
@@ -180,7 +180,7 @@ def one_mean(table: MeasuredTable, value: float, column: int) -> HypothesisTests
         [nan if lost else level_left_out(ends, float(value))],
         _INVERTED,
         weak=TOO_FEW if lost else "",
-        skewed=bool(table.weak((), column).any()),
+        skewed=not table.in_range(column) and bool(table.weak((), column).any()),
         statistic="t",
         heading=f"t test: mean {table.measured[column]}, null value {value:g}",
         compared=_compared(table, (), column, np.array([True])),
