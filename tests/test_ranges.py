@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 
 import confide as cf
 from confide.core.ranges import ColumnRange, as_fine, from_fine, ranged, recoded_columns
+from confide.methods.quantiles.ranges import Ranges
 from confide.noise import SimulatedNoise
 from confide.sums.ranges import Counts, Width, edges_of
 from tests.messages import refuses
@@ -143,6 +144,8 @@ def test_a_column_without_bounds_is_refused_where_no_range_is_found(frame: pd.Da
             ledger=None,
         )
     with refuses(cf.errors.PlanError):
+        cf.release(cf.tables.Counts("g", inference="dataset", where="x > 3"), data, cf.GDP(1.0), ledger=None)
+    with refuses(cf.errors.PlanError):
         cf.tables.Means("x ~ g", inference="population", bounds="wide").plan(SCHEMA, cf.GDP(1.0))
 
 
@@ -198,13 +201,11 @@ def test_where_noise_hides_the_values_the_result_says_so(frame: pd.DataFrame) ->
 def test_an_altered_range_is_refused(frame: pd.DataFrame) -> None:
     text = released(cf.tables.Means("x ~ g", inference="population", bounds="auto"), frame).to_json()
     for low, high in ((-1.0, 5.0), (5.0, 4.0), (0.0, 1e8)):
-        data = cf.Release.from_json(text).to_dict()
         array = ColumnRange(low, high).to_array()
         public = {**cf.Release.from_json(text).public, "range of x": array}
         with pytest.raises(cf.errors.ReleaseError):
             own = cf.Release.from_json(text)
             cf.Release(own.plan, own.status, own.statistics, own.guarantees, public=public, simulated=own.simulated)
-        assert data
 
 
 # publications -----------------------------------------------------------------------------------------------------------------
@@ -232,6 +233,23 @@ def test_a_publication_finds_the_ranges_of_its_analyses_once(frame: pd.DataFrame
     assert release.child("line").ranges["x"].high < release.child("means").ranges["x"].high
 
 
+def test_analyses_of_units_share_ranges(frame: pd.DataFrame) -> None:
+    """The histogram of the units' rows is drawn once, by the first analysis, in its ranges."""
+    asked = {
+        "means": cf.tables.Means("x ~ g", inference="population", bounds="auto"),
+        "line": cf.regression.LeastSquares("y ~ x", bounds="auto"),
+    }
+    release = released(cf.Publication(asked), frame, cf.Schema(COLUMNS, unit=cf.Unit("pid")), mu=2.0)
+    report = cf.infer(cf.Release.from_json(release.to_json()))
+    assert {one.status for one in report.results.values()} == {"valid"}
+
+
+def test_analyses_that_share_ranges_cannot_cut_a_column_without_bounds() -> None:
+    asked = {name: cf.tables.Means(f"y ~ {name}", inference="population") for name in ("g", "cut(x, 20_000)")}
+    with refuses(cf.errors.PlanError):
+        cf.plan(cf.Publication({"one": asked["g"], "two": asked["cut(x, 20_000)"]}), OPEN, cf.GDP(1.0))
+
+
 # the rule ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -257,3 +275,66 @@ def test_coefficients_end_at_eight_standard_deviations() -> None:
     values = np.random.default_rng(1).normal(0, 1, 100_000)
     found = counts_of(values, cf.Numeric(-1e6, 1e6)).range(Width(1.0), (True, True))
     assert 7 < found.high < 9.5 and -9.5 < found.low < -7 and found.beyond == 0
+
+
+# what differs -------------------------------------------------------------------------------------------------------------------
+
+
+def test_releases_with_different_ranges_are_not_combined(frame: pd.DataFrame) -> None:
+    asked, data = {"formula": "x ~ g", "inference": "population"}, cf.read(frame, SCHEMA)
+
+    def one(bounds: str, mu: float, seed: int) -> cf.Release:
+        method = cf.tables.Means(**asked, bounds=bounds)
+        return cf.release(method, data, cf.GDP(mu), ledger=None, noise=SimulatedNoise(seed))
+
+    first, narrow, declared = one("auto", 1.0, 1), one("auto", 0.3, 2), one("declared", 1.0, 3)
+    assert first.ranges["x"].high != narrow.ranges["x"].high
+    for pair in ([first, narrow], [first, declared], [declared, first]):
+        with refuses(cf.errors.PlanError):
+            cf.infer(pair)
+    again = next(other for other in (one("auto", 1.0, seed) for seed in range(4, 40)) if _ends(other) == _ends(first))
+    assert cf.infer([first, again]).title == cf.infer(first).title
+    # bounds that were kept are the declared ones
+    wide = cf.tables.Means("z ~ 1", inference="population", bounds="auto")
+    near = cf.read(frame, cf.Schema({**COLUMNS, "z": cf.Numeric(0, 110)}))
+    kept, told = (
+        cf.release(method, near, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(seed))
+        for seed, method in enumerate((wide, cf.tables.Means("z ~ 1", inference="population", bounds="declared")))
+    )
+    assert kept.ranges["z"].kept and cf.infer([kept, told]).status == "valid"
+
+
+def _ends(release: cf.Release) -> tuple[float, float]:
+    return release.ranges["x"].low, release.ranges["x"].high
+
+
+@pytest.mark.parametrize(
+    "column", [cf.Numeric(1e9, 1e9 + 1e-3), cf.Numeric(1e15, 1e15 + 1e3), cf.Integer(2**50, 2**50 + 1_000)], ids=str
+)
+def test_columns_far_from_0_have_no_range_to_find(column: Any, frame: pd.DataFrame) -> None:
+    """Edges of 12 digits, and codes of 41 bits, do not tell their values apart."""
+    values = column.low + np.rint(1000 * np.random.default_rng(1).random(N)) / 1000 * (column.high - column.low)
+    schema = cf.Schema({**COLUMNS, "z": column})
+    release = released(
+        cf.tables.Means("z ~ 1", inference="population", bounds="found"), frame.assign(z=values), schema, mu=5.0
+    )
+    estimate = float(cf.infer(release).to_frame()["estimate"].iloc[0])
+    with refuses(cf.errors.PlanError):
+        Ranges("z").plan(schema, cf.GDP(1.0))
+    assert not release.ranges and abs(estimate - values.mean()) < 0.05 * (column.high - column.low)
+
+
+def test_a_term_with_the_name_of_a_column_is_refused(frame: pd.DataFrame) -> None:
+    schema = cf.Schema({**COLUMNS, "y - k": cf.Numeric(0, 1e4)})
+    with refuses(cf.errors.PlanError):
+        cf.tables.Means("y - k ~ g", inference="population", bounds="auto").plan(schema, cf.GDP(1.0))
+
+
+def test_shared_ranges_are_not_for_the_analyses_of_a_user() -> None:
+    with refuses(cf.errors.PlanError):
+        cf.Publication({"one": cf.tables.Means("x ~ g", inference="population", bounds="shared")})
+
+
+def test_a_range_as_a_question_of_its_own_is_named_as_others(frame: pd.DataFrame) -> None:
+    found = cf.infer(released(Ranges("x"), frame)).ranges["x"]
+    assert found.declared == (0, 1e7) and found.named == f"top-coded at {found.high:,.10g}"

@@ -37,7 +37,7 @@ PARAMETERS: Mapping[str, str] = {
         "weight, so declare bounds that few weights reach."
     ),
     "term_bounds": (
-        'mapping of str to (float, float), optional\nPublic bounds of terms that have none, such as ``{"log(x)": (0, 9)}``.'
+        'mapping of str to (float, float), optional\nPublic bounds of terms that have none, such as ``{"log(x)": [0, 9]}``.'
     ),
     "bounds": (
         '{"auto", "declared", "found"}, default "auto"\nTo which bounds columns are clipped before they are added up. "auto" finds the '

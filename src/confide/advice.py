@@ -44,7 +44,7 @@ _TELLS = 1.2
 # From this share of the scenarios on a method is said to give intervals.
 _MOSTLY = 0.8
 _NOTHING = "No method is expected to give valid intervals for all numbers here"
-_REMEDY = "; more records, fewer terms, tighter bounds or a larger budget would help"
+_REMEDY = "; more records, fewer terms or a larger budget would help"
 # Intervals are to hold in about so many cases; fewer by less chance than this is a miss.
 _COVERS, _CHANCE = 0.93, 1e-3
 

@@ -332,7 +332,7 @@ def main(names: list[str]) -> None:
     if not names:  # the others stay those of the machine that recorded them
         known["machine"] = machine()
     for name in names or sorted(CASES):
-        known[name] = record(name)
+        known[name] = record(name) | ({"machine": machine()} if names else {})
         sys.stdout.write(f"{name}: {known[name]['status']}\n")
     FILE.write_text(json.dumps(known, sort_keys=True, separators=(",", ":")) + "\n")
 

@@ -30,7 +30,7 @@ A steward describes the data in a schema, plans an analysis and releases it once
 An analyst then reads tables, intervals and tests from the released file:
 
 \b
-confide schema draft survey.csv -o schema.toml    (then fill in the bounds)
+confide schema draft survey.csv -o schema.toml    (then replace each '?')
 confide schema check schema.toml
 confide ledger init ledger.db --dataset survey --mu 2
 confide plan "happy ~ age" --schema schema.toml --mu 1 -o plan.json

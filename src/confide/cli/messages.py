@@ -220,8 +220,8 @@ class _Speaker:
             case "plan" if call.keywords:
                 return " ".join(self._settings(call) or ()) or None
             case "infer":
-                asked = next((one for one in call.args if isinstance(one, ast.Call)), call)
-                return " ".join(self._settings(asked) or ()) or "confide infer RELEASE"
+                inner = next((one for one in call.args if isinstance(one, ast.Call)), call)
+                return " ".join(self._settings(inner) or ()) or "confide infer RELEASE"
             case "poststratify":
                 return f"--poststratify {_literal(call.args[1])}=totals.csv"
             case "Numeric" | "Integer" | "Categorical":

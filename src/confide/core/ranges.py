@@ -28,6 +28,7 @@ from confide.core.statistic import Beginning, Codes, MapOver, MappedSource, Reco
 from confide.core.units.privacy_unit import per_of, rows_moved, unit_squared
 from confide.errors import PlanError, ReleaseError
 from confide.schema import Categorical, Integer, Numeric, Provenance, Schema
+from confide.schema.formulas.conditions import parse_predicate
 
 _DROPPED, _SIGN = np.uint64(11), np.uint64(1 << 63)
 _REST = np.uint64((1 << 11) - 1)
@@ -47,7 +48,7 @@ def as_fine(values: NDArray[np.float64], out: Codes | None = None) -> Codes:
 
     >>> values = np.array([-1e300, -1.5, -0.0, 0.0, 3.0, 4e5, np.inf])
     >>> codes = as_fine(values)
-    >>> bool((np.diff(codes[:6]) >= 0).all()), codes[-1], from_fine(codes)[1:].tolist()
+    >>> bool((np.diff(codes[:6]) >= 0).all()), float(codes[-1]), from_fine(codes)[1:].tolist()
     (True, -1.0, [-1.5, 0.0, 0.0, 3.0, 400000.0, nan])
     """
     x = np.asarray(values, dtype=np.float64)
@@ -162,7 +163,8 @@ class Recoded(StatisticOver):
         return self.statistic.sensitivity_l1(relation)
 
     def marginal_of(self, other: Statistic) -> Callable[[Any], Any] | None:
-        return self.statistic.marginal_of(other.statistic) if isinstance(other, Recoded) else None
+        alike = isinstance(other, Recoded) and other.again == self.again
+        return self.statistic.marginal_of(other.statistic) if alike else None  # type: ignore[attr-defined]
 
     def update(self, state: Any, codes: Codes) -> Any:
         return self.statistic.update(state, _again(self.again, self.statistic.map.columns, codes))
@@ -265,7 +267,7 @@ class ColumnRange:
     @property
     def share(self) -> str:
         """The share of records beyond, in words."""
-        return f"{self.beyond:.1%} of records beyond (at most {ceil(1000 * self.beyond_high) / 10:.1f}%)"
+        return f"{self.beyond:.1%} of records beyond (95% CI up to {ceil(1000 * self.beyond_high) / 10:.1f}%)"
 
     def to_array(self) -> NDArray[np.float64]:
         """The numbers, as a release holds them."""
@@ -364,18 +366,26 @@ def _within(column: Any, own: ColumnRange) -> Numeric | Integer:
 def check_bounds(method: Any, schema: Schema, statistics: Mapping[str, Statistic], step: RangeStep | None) -> None:
     """Raise `PlanError` where a column without declared bounds is used and its range is not found."""
     found = () if step is None else step.columns
+    named = () if method.where is None else parse_predicate(method.where, schema).columns
     used = {row for one in statistics.values() for row in one.map.columns}
     for name in schema.names:
         column = schema[name]
-        if isinstance(column, Categorical) or all(column.declared) or name not in used or name in found:
+        if isinstance(column, Categorical) or all(column.declared):
             continue
-        if method.bounds == "shared":
+        if name in named:
+            # a condition compares codes, which are millions apart without bounds
+            raise PlanError(
+                f"where={method.where!r} compares {name!r}, which has no declared bounds",
+                f"write them in the schema, as in {name!r}: cf.Numeric(0, 100), from public knowledge",
+            )
+        if name not in used or name in found:
             continue
-        asked = method.bounds == "declared"
-        why = "bounds='declared' finds none" if asked else f"{method.name} finds no range where it uses {name!r}"
+        if method.bounds == "shared" and name in method.to_find(schema):
+            continue
+        asked = " with bounds='declared'" if method.bounds == "declared" else ""
         other = "leave bounds out, or " if asked else ""
         raise PlanError(
-            f"the column {name!r} has no declared bounds, and {why}",
+            f"{method.name}{asked} needs declared bounds of {name!r}, which has none",
             f"{other}write them in the schema, as in {name!r}: cf.Numeric(0, 100), from public knowledge",
         )
 
@@ -396,9 +406,10 @@ def in_ranges(
     drawn = set(map(spend_name, step.columns))
     own = {name: one for name, one in made.statistics.items() if name not in drawn}
     _check_sums(plan, own, drawn)
-    return recoded_columns(source, schema, found), replace(
-        plan, statistics=own, constants=made.constants, made_for=schema
-    )
+    # in a publication, what counts the rows of units is drawn by this plan
+    units = {name: one for name, one in plan.statistics.items() if one.by_unit}
+    facts = {"statistics": {**units, **own}, "constants": made.constants, "made_for": schema}
+    return recoded_columns(source, schema, found), replace(plan, **facts)
 
 
 def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRange]) -> Source:
@@ -465,6 +476,18 @@ def judged(found: Mapping[str, ColumnRange], status: str) -> tuple[str, str]:
             f"up to {told} may lie beyond the range that was found: declare bounds in the schema, or ask with more records or a larger mu"
         )
     return status, ""
+
+
+def check_same_ranges(found: Iterable[Mapping[str, ColumnRange]]) -> None:
+    """Raise `PlanError` where releases clipped a column to different ranges: their sums are of different columns."""
+    clipped = [{name: (own.low, own.high) for name, own in one.items() if own.clips} for one in found]
+    for name in dict.fromkeys(name for one in clipped for name in one):
+        if len({one.get(name) for one in clipped}) > 1:
+            words = (f"[{one[name][0]:,.10g}, {one[name][1]:,.10g}]" if name in one else "none" for one in clipped)
+            raise PlanError(
+                f"the releases clip {name!r} to different ranges, and their sums do not add up: {' and '.join(dict.fromkeys(words))}",
+                "read each release separately, or ask with the same bounds in the schema and bounds='declared'",
+            )
 
 
 def to_public(found: Mapping[str, ColumnRange]) -> dict[str, NDArray[np.float64]]:

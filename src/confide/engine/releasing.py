@@ -123,6 +123,8 @@ def release(
         made, (planned, _) = method, paid_for(method, source.schema, privacy, ledger, n)
     else:  # looked at as a planning value too, where it is not public
         made, planned = method, plan(method, source.schema, privacy, n=n, ledger=ledger)
+    if made.bounds == "shared":
+        raise PlanError("bounds='shared' is for the analyses of a publication", "write bounds='auto'")
     if key is not None:
         planned = keyed(planned, key)
     charged, terms = planned.guarantees, {}

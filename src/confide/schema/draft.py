@@ -25,28 +25,43 @@ csv = later("csv")
 gzip = later("gzip")
 
 _HEAD = f"""\
-# A draft made from names and types alone. Replace every "{UNFILLED}" by a public fact: an answer scale, a legal limit,
-# a law of nature. Bounds or levels that are looked up in the data are not private: they would tell something about
-# single records. A column that no formula will name, such as an identifier, may be deleted here.
-# Numbers need no bounds: a release finds the range that holds nearly all values, for a tenth of its cost. Where bounds are
-# public, write them.
-# Values outside them count as the nearest one; labels that are not levels will count as missing. on_missing says
-# what happens to a missing value: "drop" (the record), a constant, "midpoint", or a level.
-# A column of numbers may also say where about 95 % of its values lie, which makes the forecasts of a plan sharper and touches
-# no record: typical = {{ low = 5000, high = 90000, provenance = {{ kind = "public", text = "yearbook 2023" }} }}; one of
-# labels, about which share of the records has each level: typical = {{ north = 0.7, south = 0.3 }}
+# A draft made from names and types alone. Replace every "{UNFILLED}" by a public fact:
+# an answer scale, a legal limit, a law of nature. Bounds or levels that are
+# looked up in the data are not private: they would tell something about single
+# records. A column that no formula will name, such as an identifier, may be
+# deleted here.
+# Bounds: where they are public, write them. A numeric column can do without in
+# means, totals and regressions: a release finds the range that holds nearly all
+# values, for a tenth of its cost. Medians, rank tests and conditions need
+# bounds, and so does each column of kind "integer".
+# Values outside them count as the nearest one; labels that are not levels will
+# count as missing. on_missing says what happens to a missing value: "drop" (the
+# record), a constant, "midpoint", or a level.
+# A column of numbers may also say where about 95 % of its values lie, and one
+# of labels about which share of the records has each level. This makes the
+# forecasts of a plan sharper and touches no record: typical = [5000, 90000], or
+# typical = {{ north = 0.7, south = 0.3 }}
 
-# the name under which a ledger charges these records, the same in every schema of them
+# the name under which a ledger charges these records, the same in every schema
+# of them
 dataset = "{UNFILLED}"
-# who is protected: the id column of a person or household, as in unit = {{ column = "person_id" }}, which is enforced (all rows of one
-# id count as one row; the column needs no table below, and a table of it is deleted); "record" when each row is another's
+# who is protected: unit = "record" if each row is another person's. If a person
+# or household has several rows, name its id column:
+# unit = {{ column = "person_id" }}
+# All rows of one id then count as one row, which is enforced. The id column
+# needs no table below; delete it there.
 unit = "{UNFILLED}"
-# A sample with weights, strata or clusters says so in a table at the end, and means, totals and lines are those of the population: [design]
-# with weight = "w" (a numeric column below), strata = "region" (a categorical one), psu = "village" (categorical too, with the public lists
-# psus = {{ north = ["n1", "n2"], south = ["s1", "s2"] }}; or an id column, without a table below) and size = 12, the persons in a PSU
+# A sample with weights, strata or clusters says so in a table at the end, and
+# means, totals and lines are those of the population: [design] with
+# weight = "w" (a numeric column below), strata = "region" (a categorical one),
+# psu = "village" (categorical too, with the public lists
+# psus = {{ north = ["n1", "n2"], south = ["s1", "s2"] }}; or an id column,
+# without a table below) and size = 12, the persons in a PSU
 """
 
-_FOUND = "# low = 0, high = 100: bounds from public knowledge cost nothing; without them a release finds the range"
+_FOUND = """\
+# low = 0     # bounds from public knowledge cost nothing; without them, means
+# high = 100  # and regressions find the range of a numeric column"""
 
 # No header line is longer; a longer first line is not a header.
 _LONGEST = 1 << 20

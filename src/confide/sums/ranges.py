@@ -43,6 +43,8 @@ _SHARE, _SHARE_OF_SEVERAL, _SEVERAL = Fraction(1, 10), Fraction(1, 5), 4
 _FEW_VALUES = 16
 # The .95 quantile of the largest |noise|/sd over all edges of both ends, for shares that hold at a chosen edge.
 _BAND = {BINS: 3.76, OPEN_BINS: 4.05}
+# Bounds that are closer together than this share of the larger one are kept: codes of values in order hold 41 bits.
+_CLOSEST = 2.0**-20
 # A tail count is seen where it exceeds so many of its noise sds; below so large a hidden tail more noise is borne, and none is found.
 _SEEN, _HIDDEN, _MOST_HIDDEN = 2.0, 0.02, 0.25
 # Noise of a mean over its sampling sd, up to which a range is widened; relative noise of the variance, up to which it is.
@@ -61,7 +63,7 @@ def edges_of(column: Numeric | Integer) -> tuple[float, ...]:
 
     >>> edges = edges_of(Numeric(0, 1e6))
     >>> len(edges), edges[0], edges[-1], round(edges[128])
-    (257, 0.0, 1000000.0, 1023)
+    (257, 0.0, 1000000.0, 691)
     """
     declared = all(column.declared)
     unit = (column.high - column.low) / 2**20 if declared else _LEAST
@@ -371,7 +373,7 @@ class _Search:
         low, high = max(float(f"{low:.12g}"), self.ends[0]), min(float(f"{high:.12g}"), self.ends[1])
         beyond = self.of.beyond(low, high)
         # bounds are better than a range that may cut off so much
-        if self.keep and ((low, high) == self.ends or beyond[2] > MOST_BEYOND):
+        if (self.declared and (low, high) == self.ends) or (self.keep and beyond[2] > MOST_BEYOND):
             return ColumnRange(*self.ends, kept=True, spread=spread)
         return ColumnRange(low, high, False, *beyond, spread=spread)
 
@@ -414,7 +416,7 @@ class ColumnRanges(RangeStep):
             least = 1 if all(width.noise is not None for width in widths) else _FEW_VALUES
             high = min(max(float(ceil(high)), floor(low) + float(least)), column.high)
             low = max(min(float(floor(low)), high - least), column.low)
-        if self.keep and (low, high) == (column.low, column.high):
+        if all(column.declared) and (low, high) == (column.low, column.high):
             return ColumnRange(low, high, kept=True)
         return ColumnRange(low, high, False, *counts.beyond(low, high), spread=all(own.spread for own in found))
 
@@ -474,7 +476,15 @@ class RangedMethod(Method):
         whole = Schema.of(schema)
         named = parse_predicate(self.where, whole).columns if self.where is not None else ()
         names = (name for name in self.summed(whole) if name not in named and _may_be_found(whole[name]))
-        return {**{name: whole[name] for name in names}, **self.terms(whole)}  # type: ignore[dict-item]
+        columns = {name: whole[name] for name in names}
+        terms = {name: own for name, own in self.terms(whole).items() if told_apart(_bounds(own))}
+        for name in terms:
+            if name in whole:
+                raise PlanError(
+                    f"the derived term {name!r} has the name of a column, and their ranges could not be told apart",
+                    "rename the column, or write bounds='declared'",
+                )
+        return {**columns, **terms}  # type: ignore[dict-item]
 
     def terms(self, schema: Schema) -> dict[str, Measure]:
         """The derived terms whose own ranges are found. Override where some are measured."""
@@ -496,4 +506,13 @@ def share_of(columns: Collection[Any], *, of_means: bool) -> Fraction:
 
 def _may_be_found(column: Any) -> bool:
     """Whether there is a range to find: not of labels, or of few values."""
-    return isinstance(column, Numeric | Integer) and column.steps > _FEW_VALUES
+    return isinstance(column, Numeric | Integer) and column.steps > _FEW_VALUES and told_apart(column)
+
+
+def told_apart(column: Numeric | Integer) -> bool:
+    """Whether bins tell values apart: not so far from 0 that edges of 12 digits hardly differ.
+
+    >>> told_apart(Numeric(0, 1)), told_apart(Numeric(1.7e9, 1.8e9)), told_apart(Numeric(1e15, 1e15 + 100))
+    (True, True, False)
+    """
+    return column.high - column.low >= _CLOSEST * max(abs(column.low), abs(column.high))

@@ -177,8 +177,8 @@ def test_a_steep_mean_that_stops_growing_is_told() -> None:
             said.append(result.intervals_for)
             low, high = result.conf_int().loc["a"]
             held.append(low <= method.reference(CodedFrame.of(frame, schema))["a"] <= high)
-    # nine of ten are answered, the others are too far from the line where records count less
-    assert len(held) >= 6 and sum(held) >= len(held) - 1
+    # five of these eight are answered, the others are too far from the line where records count less
+    assert len(held) >= 5 and sum(held) >= len(held) - 1
     assert "the mean may be anything at down-weighted records" in " ".join(said)
 
 
@@ -348,12 +348,15 @@ def test_what_lies_beyond_the_cut_is_bounded_as_the_tail_falls() -> None:
     assert found._beyond(28) == pytest.approx(1.645 * 10 * np.sqrt(2) * (1_024 - edges[28]))
 
 
-def test_a_bound_far_beyond_the_counts_is_named() -> None:
-    schema = cf.Schema({**COLUMNS, "y": cf.Integer(0, 4_000)})
-    method, frame = Poisson(FORMULA, bounds="declared"), records(20_000, 1)
-    plan = cf.plan(method, schema, cf.GDP(1.0))
-    found = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(4)))
-    assert found.status == "imprecise" and "declare it within (0, " in found.reason
+def test_a_bound_far_beyond_the_counts_gives_way_to_their_range() -> None:
+    schema, frame = cf.Schema({**COLUMNS, "y": cf.Integer(0, 4_000)}), records(20_000, 1)
+    found = {}
+    for bounds in ("declared", "auto"):
+        method = Poisson(FORMULA, bounds=bounds)
+        plan = cf.plan(method, schema, cf.GDP(1.0))
+        found[bounds] = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(4)))
+    assert found["declared"].status == "not_identified" and found["auto"].status == "valid"
+    assert found["auto"].ranges["y"].high < 100
 
 
 def test_the_table_names_the_cut_and_what_it_assumes() -> None:
@@ -399,16 +402,16 @@ def read_inside(seed: int, n: int, mu: float):
 
 def test_what_scores_at_the_ends_of_bounds_miss() -> None:
     design = ModelMatrix.of("y ~ a + b", INSIDE)
-    mean, sd = np.zeros(2), np.array([1 / 8.2, 1 / np.sqrt(3)])
+    mean, sd = np.zeros(2), np.array([1 / 6.5, 1 / np.sqrt(3)])
     frame = Frame.of(Box.of(design), np.diag([1.0, *(1 / sd)]), np.zeros(3), 1.0)
     # at a rate of 1 of 10 the residual is at most nine tenths of the largest count
     rows = FisherRows(design, family=Counts(10.0, 10.0)).at(frame, 1.0, 4.0)
     missed = missed_at_ends(design, rows, mean, sd, np.diag([1.0, *sd**2]))
-    assert missed == pytest.approx([0.9 * np.hypot(1, 8.2) / 4.0 - 0.8, 0.0], abs=6e-4)
+    assert missed == pytest.approx([0.9 * np.hypot(1, 6.5) / 4.0 - 0.8, 0.0], abs=6e-4)
     # where the line says more than any count can be, it is the largest one
     steep = replace(frame, theta=(0.0, 100.0, 0.0))
     missed = missed_at_ends(design, rows.at(steep, 1.0, 4.0), mean, sd, np.diag([1.0, *sd**2]))
-    assert missed == pytest.approx([np.hypot(1, 8.2) / 4.0 - 0.8, 0.0], abs=6e-4)
+    assert missed == pytest.approx([np.hypot(1, 6.5) / 4.0 - 0.8, 0.0], abs=6e-4)
 
 
 def test_the_rest_of_a_record_at_an_end_is_where_it_is_on_average_there() -> None:
@@ -443,8 +446,9 @@ def test_what_noise_hides_at_the_ends_of_bounds_is_in_the_intervals_of_counts() 
     hidden = 1.645 * np.sqrt(release["excess"].variance) / BOUND
     each = float(release.public["bound"][0]) * release.public["missed"]
     assert each[0] > 0 and each[1] == 0
-    # a length by which a score moves a coefficient, of records whose mean residual is .15
-    assert more == pytest.approx([0, *(0.15 * hidden * each * reading._lengths[1:])])
+    # a length by which a score moves a coefficient, of records whose mean residual is .15; what was seen of them comes on top
+    assert more[1] == pytest.approx(0.15 * hidden * each[0] * reading._lengths[1], rel=0.05)
+    assert (np.abs(more[[0, 2]]) < more[1] / 10).all()
 
 
 def test_far_records_that_are_seen_to_be_off_the_line_are_in_the_intervals_or_the_status() -> None:
@@ -464,12 +468,19 @@ def test_far_records_that_are_seen_to_be_off_the_line_are_in_the_intervals_or_th
     assert statuses[:8].count("imprecise") >= 6 and statuses[8:].count("valid") >= 7, statuses
 
 
-def test_an_assumption_on_far_records_that_costs_too_much_is_no_answer() -> None:
+def test_what_far_records_may_move_is_in_the_intervals_or_there_are_none() -> None:
     """40 of 10,000 at a quarter of the budget: seen to be more than the line says, and far beyond where scores count in full."""
-    found = [read_inside(seed, 10_000, 0.3)[0] for seed in range(12)]
-    weak = [one for one in found if one.status == "imprecise" and "could move every coefficient" in one.reason]
-    # nine of ten; fewer than seven of twelve by luck less than once in 500 times, with these seeds never
-    assert len(weak) >= 7, [one.status for one in found]
+    held = []
+    for seed in range(12):
+        found, _ = read_inside(seed, 10_000, 0.3)
+        if found.status == "valid":
+            truth = Poisson("y ~ a + b").reference(CodedFrame.of(far_inside(10_000, seed), INSIDE))["a"]
+            low, high = found.conf_int().loc["a"]
+            held.append(low <= truth <= high)
+        else:
+            assert "could move every coefficient" in found.reason
+    # of intervals that hold in 95 of 100 cases two of twelve fail by luck less than once in 50 times
+    assert sum(held) >= len(held) - 2
 
 
 # what else is answered ------------------------------------------------------------------------------------------------
@@ -619,7 +630,7 @@ def test_the_forecast_knows_the_bound_of_counts() -> None:
     chance = {}
     for high in (12, 200):
         schema = cf.Schema({"a": cf.Numeric(-3, 3, typical=(-2, 2)), "y": cf.Integer(0, high, typical=(0, 6))})
-        plan = cf.plan(Poisson("y ~ a"), schema, cf.GDP(0.3), n=2_000)
+        plan = cf.plan(Poisson("y ~ a", bounds="declared"), schema, cf.GDP(0.3), n=2_000)
         chance[high] = plan.forecast["valid"]["2,000"]
         assert 0 <= plan.forecast["valid"]["2,000"] <= 1
     assert chance[200] <= chance[12]

@@ -149,7 +149,7 @@ def test_the_audit_finds_nothing(name: str, relation: str) -> None:
 def test_a_person_counts_as_many_rows_as_said(unit: dict[str, Any], most: int, rows: int) -> None:
     """Exact sums of deviations with and without a person of opposite corners: at most k rows' worth, and nothing of one row."""
     own = schema(**unit)
-    plan = cf.plan(cf.regression.Within("y ~ x"), own, cf.GDP(1.0))
+    plan = cf.plan(cf.regression.Within("y ~ x", bounds="declared"), own, cf.GDP(1.0))
     names = [name for name in plan.statistics if name != "contributions"]
     corners = pd.DataFrame({"x": [-4.0, 4.0] * rows, "year": "a", "sex": 0, "y": [4.0, -4.0] * rows})[:rows]
     frame = panel(40, 6)

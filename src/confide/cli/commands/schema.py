@@ -50,7 +50,7 @@ def draft(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write a first schema from the names and types of a file; you fill in the bounds.
+    """Write a first schema from the names and types of a file; you fill in public facts.
 
     Reads metadata only and no record. A CSV file has no types, so fill in its kinds,
     too. Bounds must come from public knowledge (for example an answer scale), because
@@ -322,10 +322,17 @@ def _cells(schema: Schema) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name in schema.names:
         facts = _column(name, schema[name])
-        values = _some(facts["levels"]) if facts["levels"] else f"{facts['low']:,.12g} to {facts['high']:,.12g}"
-        values += f" in {facts['steps']:,} steps" if facts["kind"] == "numeric" else ""
+        values = _some(facts["levels"]) if facts["levels"] else _bounds(facts["low"], facts["high"])
         rows.append((name, facts["kind"], values, _text(facts["on_missing"]), _source(facts["provenance"])))
     return rows
+
+
+def _bounds(low: float | None, high: float | None) -> str:
+    """The declared bounds of a column; a release finds what is not declared."""
+    if low is None or high is None:
+        ends = [f"{word} {end:,.12g}" for word, end in (("from", low), ("to", high)) if end is not None]
+        return " ".join([*ends, "range found"]) if ends else "range found by releases"
+    return f"{low:,.12g} to {high:,.12g}"
 
 
 def _some(levels: Sequence[str]) -> str:
@@ -366,8 +373,8 @@ def _column(name: str, column: Any) -> dict[str, Any]:
     return {
         "name": name,
         "kind": column.kind,
-        "low": None if labels else column.low,
-        "high": None if labels else column.high,
+        "low": column.low if not labels and column.declared[0] else None,
+        "high": column.high if not labels and column.declared[1] else None,
         "steps": column.steps,
         "levels": list(column.levels) if labels else None,
         "on_missing": column.on_missing,

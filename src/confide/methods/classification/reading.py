@@ -15,7 +15,7 @@ from confide.guarantees.validation import is_number
 from confide.methods.classification.design import ClassDesign
 from confide.results.base import LevelCount, level_remarks
 from confide.results.classes import ClassModel, ClassTable, class_names
-from confide.results.pages.content import missing_words
+from confide.results.pages.content import missing_words, ranges_told
 
 #: What the classifier assumes of variances: 1 in the data's units; one for all features; one for each; one for each class and feature.
 VARIANCES = ("identity", "shared", "per_feature", "per_class")
@@ -192,7 +192,8 @@ def _stated(method: Any, release: Release, own: ClassDesign) -> dict[str, Any]:
         "guarantee": release.charged,
         "release_sha256": release.sha256,
         "simulated": release.simulated,
-        "legend": (("Missing", _missing(release, own)),),
+        "legend": (("Missing", _missing(release, own)), *ranges_told(release)),
+        "ranges": release.ranges,
     }
 
 

@@ -146,6 +146,12 @@ class Publication(Method):
             twice = next(name for name in names if names.count(name) > 1)
             raise PlanError(f"a publication has each name once, got {twice!r} twice", "rename one of the analyses")
         made = methods_of(asked)
+        for name, method in made.items():
+            if method.bounds == "shared":
+                raise PlanError(
+                    f"analysis {name!r}: bounds must be 'auto', 'declared' or 'found', got 'shared'",
+                    "write bounds='auto'",
+                )
         # with all parameters, so that a question is the same however it was given
         put(self, "analyses", tuple(stored(name, method) for name, method in made.items()))
         put(self, "shares", weights_of(self.shares, names))

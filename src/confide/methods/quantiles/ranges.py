@@ -20,7 +20,7 @@ from confide.results.base import BaseResult
 from confide.results.pages.content import Column
 from confide.schema import Categorical, Provenance, Schema
 from confide.schema.formulas.names import column_named
-from confide.sums.ranges import ColumnRanges, Width
+from confide.sums.ranges import ColumnRanges, Width, told_apart
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -164,14 +164,20 @@ class Ranges(Method):
     def about(self, schema: Any) -> ColumnRanges:
         whole = Schema.of(schema)
         names = [column_named(name, whole.names) for name in self.columns]
-        columns = {name: whole[name] for name in names}
+        columns: dict[str, Any] = {name: whole[name] for name in names}
         labels = [name for name, own in columns.items() if isinstance(own, Categorical)]
         if labels or not columns:
             raise PlanError(
                 f"ranges are of numeric columns, and {labels[0]!r} has labels" if labels else "ranges need a column",
                 'write cf.find_bounds(data, "income + age", ...)',
             )
-        return ColumnRanges(columns, Fraction(1), self._widths, keep=False)  # type: ignore[arg-type]
+        for name, own in columns.items():
+            if not told_apart(own):
+                raise PlanError(
+                    f"the bounds of {name!r} are so far from 0 that bins do not tell values apart: {own.low:.12g} to {own.high:.12g}",
+                    "subtract a public number from the column, such as its lower bound",
+                )
+        return ColumnRanges(columns, Fraction(1), self._widths, keep=False)
 
     def _widths(self, name: str, plan: Plan) -> tuple[Width, ...]:
         """As for coefficients whose sums cost as much."""
@@ -186,10 +192,11 @@ class Ranges(Method):
         return {"target": f"ranges of {', '.join(about.columns)}", "intervals_for": self.intervals}
 
     def table(self, release: Release, about: ColumnRanges, options: ResultOptions) -> ColumnRangeTable:
-        found: dict[str, ColumnRange] = {}
+        schema, found = release.plan.declared, dict[str, ColumnRange]()
         for name in about.columns:
-            found[name] = about.found(name, release[f"values of {name}"], release.plan)
-        schema = release.plan.declared
+            own = about.found(name, release[f"values of {name}"], release.plan)
+            column: Any = schema[name]
+            found[name] = replace(own, declared=(column.low, column.high))
         columns = {name: _with_bounds(schema[name], own) for name, own in found.items()}
         status, reason = judged(found, "valid")
         told = {"status": status, "reason": reason, "ranges": found, "schema": Schema(columns), "release": release}

@@ -176,7 +176,7 @@ CLOSE = Flag(
     "eigenvalues_not_separated",
     "two eigenvalues are nearer to each other than noise and sampling can tell: the directions of these components are not determined",
 )
-_WEAK = "no eigenvalue is above its noise; ask for a larger budget, more records, narrower bounds or fewer columns"
+_WEAK = "no eigenvalue is above its noise; ask for a larger budget, more records or fewer columns"
 _UNSURE = "some eigenvalues are not above their noise and have no intervals"
 # An eigenvalue of which the standard error is a larger part is not shown with an interval.
 _LARGEST = 0.25

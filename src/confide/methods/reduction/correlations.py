@@ -102,7 +102,7 @@ def _with(n: int, typical: Mapping[str, float], others: Sequence[Measure], neede
         )
     if unlikely:
         yield (
-            f"with {n:,} records an answer is unlikely for columns {', '.join(unlikely)}; a larger budget, narrower bounds or fewer "
+            f"with {n:,} records an answer is unlikely for columns {', '.join(unlikely)}; a larger budget or fewer "
             "columns help"
         )
     elif not others:
@@ -112,7 +112,7 @@ def _with(n: int, typical: Mapping[str, float], others: Sequence[Measure], neede
 def hidden_words(measures: Iterable[Measure]) -> str:
     """The sentence on columns whose spread is not above the privacy noise."""
     told = ", ".join(f"{one.name} ({_bounds(one)})" for one in measures)
-    return f"the spread of {told} is not above its noise: declare narrower bounds, where most values lie"
+    return f"the spread of {told} is not above its noise: ask with more records or a larger budget"
 
 
 def _places(variance: float) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -140,7 +140,7 @@ class SyntheticTable(Method):
     @property
     def regression(self) -> LeastSquares:
         """The method of the regression: its draws, and its table of the release."""
-        return LeastSquares(self.formula, term_bounds=self.term_bounds)
+        return LeastSquares(self.formula, term_bounds=self.term_bounds, bounds="declared")
 
     def design_of(self, schema: Any) -> ModelMatrix:
         """The model matrix of the formula over a schema; `PlanError` where the response is not a column."""

@@ -16,6 +16,7 @@ from confide._arrays import Array
 from confide.core import Allowance, Composed, Meter, Method, Plan, Pool, Release, ResultOptions, Source, Statistic
 from confide.core.exact import digest
 from confide.core.plan import Lazy, check_n, checked_inference
+from confide.core.ranges import check_same_ranges
 from confide.core.units.privacy_unit import per_of
 from confide.errors import PlanError
 from confide.guarantees import GDP, Guarantee
@@ -385,6 +386,7 @@ def _check(releases: Sequence[Release], methods: Sequence[Any]) -> None:
                 "releases are combined where schema, relation, n, where and weights are the same",
                 "ask for a publication where they differ",
             )
+    check_same_ranges(release.ranges for release in releases)
 
 
 def _alike(one: Layout, other: Layout) -> bool:

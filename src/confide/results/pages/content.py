@@ -166,7 +166,7 @@ class Shown:
         }
         given = own | others
         given["target"] = plan.titled(given["target"])
-        given["legend"] = (*given.get("legend", ()), *_ranges_told(release, given["intervals_for"]))
+        given["legend"] = (*given.get("legend", ()), *ranges_told(release))
         if plan.where is not None:
             given["facts"] = (*given.get("facts", ()), ("Subgroup", plan.where.strip()))
         return cls(**given)
@@ -296,13 +296,13 @@ class Shown:
         return type(self).draw is not Shown.draw
 
 
-def _ranges_told(release: Release, intervals_for: str) -> tuple[tuple[str, str], ...]:
+def ranges_told(release: Release) -> tuple[tuple[str, str], ...]:
     """What is said of columns that are clipped to ranges that the release found."""
     clipped = {name: own for name, own in release.ranges.items() if own.clips}
     if not clipped:
         return ()
     told = "; ".join(f"{name} {own.named}, {own.share}" for name, own in clipped.items())
-    return (("Ranges", f"{told}. Estimates are of the columns so clipped: what lies beyond is not in them"),)
+    return (("Ranges", f"{told}. Estimates are of the clipped columns: a value beyond counts as the nearest end"),)
 
 
 def check_names(result: type[Shown], names: Iterable[str]) -> None:

@@ -440,7 +440,7 @@ _ROWS_NAMED = 6
 DOMINATES = "noise_dominates"
 _TOLD = (
     "privacy noise is more than 90% of the squared margin of error{}. Without privacy the interval would be less than a third as wide. A "
-    "larger budget, more records, narrower bounds, a coarser table or fewer terms narrow it"
+    "larger budget, more records, a coarser table or fewer terms narrow it"
 )
 #: What it means, of a row.
 DOMINATED = _TOLD.format("")

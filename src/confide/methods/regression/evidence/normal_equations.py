@@ -251,7 +251,7 @@ def identified(moments: NoisyMoments, line: Line, hides: str = "") -> tuple[str,
     axes, _ = np.linalg.qr(line.basis)
     smallest = float(np.linalg.eigvalsh(axes.T @ moments.gram @ axes)[0])
     noise = moments.sd_gram * sqrt(2 * axes.shape[1])
-    ask = "ask for fewer terms, tighter bounds, more records or a larger budget"
+    ask = "ask for fewer terms, more records or a larger budget"
     hides = f"{hides or 'noise hides what the data say about some direction'}; "
     if smallest <= 0:
         return "not_identified", f"the released Gram matrix is not positive definite: {hides}{ask}"

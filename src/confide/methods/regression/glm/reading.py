@@ -451,7 +451,7 @@ class FisherReading(IndependentRecords, FisherFigures):
             return self._points(
                 "not_identified",
                 f"{hidden_words([term.name for term in self.design.terms], self._information)} (the released information is not positive "
-                "definite); ask for fewer terms, tighter bounds, more records or a larger budget",
+                "definite); ask for fewer terms, more records or a larger budget",
             )
         reason = self._few_units or self._weak()
         if reason:
@@ -517,7 +517,7 @@ class FisherReading(IndependentRecords, FisherFigures):
                 else f"the slopes are steep ({self.family.scale_words} with a standard deviation of {plain(spread)} over records) and the "
                 "steps did not settle"
             )
-            asked = "ask for more records, a larger budget, fewer terms, or tighter bounds where records are extreme"
+            asked = "ask for more records, a larger budget or fewer terms"
             return "; ".join([*self._wide_counts, unsettled, asked])
         return self._moved_by_counts()
 

@@ -215,7 +215,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
             f"the released Gram matrix is not positive definite: {hidden_words([term.name for term in self.design.terms], self._gram())}",
             *known,
             self._levels(demanding=True),
-            "ask for fewer terms, tighter bounds, more records or a larger budget",
+            "ask for fewer terms, more records or a larger budget",
         ]
         return "; ".join(part for part in parts if part)
 

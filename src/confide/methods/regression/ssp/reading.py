@@ -43,6 +43,7 @@ from confide.methods.regression.linear_estimates import SharedEstimates, kept, l
 from confide.methods.regression.ssp.draw import FAR_BRANCH, Layout, Moments, largest, reach, unanswered
 from confide.methods.regression.sums.linear_rows import ClippedRows
 from confide.results.inference.simulated_null import JointLaw
+from confide.results.pages.content import ranges_told
 from confide.results.pages.table import DASH, with_interval
 from confide.sums.coding import Box
 
@@ -178,7 +179,8 @@ class _Reading:
                 ),
                 ("Clipped responses", DASH if self.layout.clipping and self.state[0] == "not_identified" else clipped),
             ),
-            legend=legend(self.layout.whole, self.release.plan.declared, names),
+            legend=(*legend(self.layout.whole, self.release.plan.declared, names), *ranges_told(self.release)),
+            ranges=self.release.ranges,
             simulated=self.release.simulated,
             design=design,
             nobs=moments.count,

@@ -172,7 +172,7 @@ class TableOneResult(BaseResult):
             if len(self.groups) == 2 and isinstance(row, (Numeric, Level)) and np.isnan(row.difference(1, 2, 0.05)[0])
         ]
         if small := list(dict.fromkeys(name for name in without if name not in hidden)):
-            gone.append(f"the SDs of {either(small, 'and')} are less than five SDs of their noise")
+            gone.append(f"the noise in the SDs of {either(small, 'and')} is more than a fifth of them")
         read = [row.name for row in numeric if row.binned.any()]
         bins = (
             [
