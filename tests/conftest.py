@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from confide import forecast
 from confide.errors import ConfideError
+from confide.sums.ranges import RangedMethod
 from tests.advice import checked
 from tests.in_place import blocks_in_place as blocks_in_place
 from tests.messages import (
@@ -65,6 +66,21 @@ def few_scenarios() -> Iterator[None]:
 @pytest.fixture
 def whole_forecasts() -> Iterator[None]:
     yield from _scenarios(*_WHOLE)
+
+
+def _kinds(kind: type) -> Iterator[type]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _kinds(below)
+
+
+@pytest.fixture
+def declared() -> Iterator[None]:
+    """Methods made in the test sum within the declared bounds, unless they say otherwise: what is tested comes after the ranges."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in _kinds(RangedMethod):
+            patch.setitem(kind.__init__.__kwdefaults__, "bounds", "declared")  # type: ignore[misc]
+        yield
 
 
 _CHECKED: set[str] = set()

@@ -26,6 +26,8 @@ from confide.methods.regression.glm.sums import COUNT_CELLS, CountIndices
 from confide.noise import SimulatedNoise
 from confide.regression import Logistic, Poisson
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 #: The method and the largest outcome.
 METHODS: dict[str, tuple[Any, int]] = {
     "probit": (Logistic(FORMULA, link="probit"), 1),

@@ -23,6 +23,8 @@ from confide.sums.coding import Box
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.benchmarks.planted.least_squares import LEAST_SQUARES, unlike
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 COLUMNS = {
     "a": cf.Numeric(0, 1),
     "b": cf.Numeric(-5, 5, on_missing="drop"),

@@ -23,6 +23,8 @@ from confide.engine.releasing import _bounded
 from confide.methods.tables.survey.draw import SurveyPath
 from confide.noise import SimulatedNoise
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 UNIT = cf.Unit("pid")
 LISTED = cf.Schema(
     {**OWN, "v": cf.Categorical(NAMES)},

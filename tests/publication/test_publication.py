@@ -26,6 +26,8 @@ from confide.testing.test_data import ZeroNoise
 from confide_lab.methods.logistic.methods import LogisticObjective, LogisticPTR
 from confide_lab.methods.quantile.ranks import Quantile
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 SCHEMA = cf.Schema(
     {
         "age": cf.Integer(0, 100),

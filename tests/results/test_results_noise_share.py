@@ -22,6 +22,8 @@ import confide as cf
 from confide.results.pages.content import flag_words
 from confide.results.pages.table import DOMINATES, dominated, marked, noise_share, sampling_alone
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 
 def _asked(mu: float, seed: int = 1, relation: str = "add-remove") -> dict[str, Any]:
     return {

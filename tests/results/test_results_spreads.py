@@ -9,6 +9,8 @@ import pytest
 import confide as cf
 from confide.noise import SimulatedNoise
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 10), "y": cf.Numeric(0, 2_000)})
 METHODS = (cf.reduction.Correlations("x + y"), cf.reduction.PCA("x + y"))
 

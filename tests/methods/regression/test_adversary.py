@@ -20,6 +20,8 @@ from confide.sources.simulated import SIMULATED_ROWS
 from confide.sums.coding import Box
 from confide.testing import ZeroNoise
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "y": cf.Numeric(-20, 30)}, dataset="d")
 SSP = cf.regression.SSP
 

@@ -24,6 +24,8 @@ from confide_lab.benchmarks.planted.kernel import KERNEL
 from confide_lab.benchmarks.planted.kinds import Fault
 from confide_lab.experiments.eptr_kernel import curve, smoothed
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 1)})
 
 

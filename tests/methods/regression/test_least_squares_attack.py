@@ -32,6 +32,8 @@ from confide.regression import LeastSquares
 from confide.schema import CodedFrame, ModelMatrix
 from confide_lab.benchmarks.truth.plain import line
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 Array = NDArray[np.float64]
 N, RUNS, SIZE = 2_000, 15, 50_000
 

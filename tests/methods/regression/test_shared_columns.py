@@ -11,6 +11,8 @@ import pytest
 import confide as cf
 from confide.core import Plan
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 SSP, Default = cf.regression.SSP, cf.regression.LeastSquares
 SCHEMA = cf.Schema({name: cf.Numeric(-1, 1) for name in ("a", "b", "c", "y1", "y2")})
 

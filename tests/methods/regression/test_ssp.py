@@ -24,6 +24,8 @@ from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise, codes_of
 from confide_lab.benchmarks.coverage import consistent
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 FORMULA = "y ~ a + b + c"
 SCHEMA = cf.Schema({"a": cf.Numeric(-2, 3), "b": cf.Numeric(0, 10), "c": cf.Numeric(-1, 1), "y": cf.Numeric(-20, 30)})
 BOUND = 1 << 40

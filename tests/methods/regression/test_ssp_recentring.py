@@ -23,6 +23,8 @@ from confide.sums.coding import Box
 from confide.testing import ZeroNoise, codes_of
 from confide_lab.benchmarks.coverage import consistent
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 LOOSE = cf.Schema({"a": cf.Numeric(-20, 30), "b": cf.Numeric(0, 100), "k": cf.Integer(0, 1), "y": cf.Numeric(-20, 30)})
 FORMULA = "y ~ a + b + k"
 

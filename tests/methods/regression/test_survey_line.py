@@ -30,6 +30,8 @@ from confide.sums.cells.weighted_cells import CappedWeight
 from confide.sums.coding import Box
 from confide.testing import ZeroNoise
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 LINE = cf.regression.LeastSquares("y ~ x + sex")
 DESIGN = ModelMatrix.of("y ~ x + sex", PERSONS)
 MAPS: dict[str, Any] = {

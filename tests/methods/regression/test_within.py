@@ -17,6 +17,8 @@ from confide.noise import SimulatedNoise
 from confide.schema import ModelMatrix
 from confide.testing import ZeroNoise
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 COLUMNS = {
     "x": cf.Numeric(-4, 4),
     "year": cf.Categorical(["a", "b", "c"]),

@@ -22,6 +22,8 @@ from confide.methods.tables.means import Means
 from confide.noise import SimulatedNoise
 from confide.testing import ZeroNoise, check_method
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 SCHEMA = cf.Schema(
     {
         "region": cf.Categorical(["N", "S", "W"], on_missing="N"),

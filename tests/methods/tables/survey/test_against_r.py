@@ -16,6 +16,8 @@ from tests.cli.cli_runner import good
 import confide as cf
 from confide.testing import ZeroNoise
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 SCRIPT = Path(__file__).with_name("designs.R")
 GUIDE = Path(__file__).parents[4] / "docs" / "survey.md"
 # R 4.2 with survey 4.1-1

@@ -16,6 +16,8 @@ import confide as cf
 from confide.errors import NoResult
 from confide.methods.tables.survey.results import SurveyTable
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 # Domains of so many PSUs.
 DOMAINS = (1, 2, 4, 23)
 PSUS = tuple(f"p{k}" for k in range(sum(DOMAINS)))

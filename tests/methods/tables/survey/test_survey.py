@@ -33,6 +33,8 @@ from confide.sums.clusters.cluster_covariance import RAMPS, WIDE, Limits, Sample
 from confide.sums.clusters.psu_covariance import Listed, PersonCovariance, PsuCovariance, bits_for
 from confide.testing import ZeroNoise
 
+pytestmark = pytest.mark.usefixtures("declared")
+
 NAMES = tuple(f"p{k}" for k in range(8))
 LISTS = {"n": NAMES[:3], "s": NAMES[3:]}
 COLUMNS: dict[str, Any] = {
