@@ -61,7 +61,7 @@ def test_public_records_are_drawn_again() -> None:
     similar_data = pd.DataFrame(
         {"a": a, "b": generator.normal(0, 0.2, 500), "y": 1 + a + generator.normal(0, 0.1, 500)}
     )
-    near = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 2_000, ASKED, similar_data=similar_data, replications=3)
+    near = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 2_000, ASKED, similar_data=similar_data, replications=12)
     even = cf.advise("linear_regression", "y ~ a + b", SCHEMA, 2_000, ASKED, replications=3)
     # a feature that hardly varies within its bounds is hard to learn of
     assert near.without_privacy[1] > 1.5 * even.without_privacy[1] and near.best.error[1] > near.without_privacy[1]

@@ -356,8 +356,8 @@ CELLS = cf.Schema({"region": cf.Categorical(["N", "S", "E"]), "y": cf.Numeric(-1
     [
         (cf.tables.Counts("region", inference="population"), {"region": "region=N"}),
         (cf.tables.Shares("region", inference="population"), {"region": "region=N"}),
-        (cf.tables.Means("y ~ region", inference="population"), {"region": "y | region=N"}),
-        (cf.tables.Totals("y ~ region", inference="population"), {"region": "y | region=N"}),
+        (cf.tables.Means("y ~ region", inference="population", bounds="declared"), {"region": "y | region=N"}),
+        (cf.tables.Totals("y ~ region", inference="population", bounds="declared"), {"region": "y | region=N"}),
     ],
 )
 def test_closed_forms_of_tables_are_the_general_forecast_of_the_records_that_they_assume(

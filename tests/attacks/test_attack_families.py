@@ -83,6 +83,8 @@ def test_every_sum_of_a_line_of_counts_is_cut_where_the_release_says(monkeypatch
     method, most = METHODS["counts"]
     plan = cf.plan(method, schema_of(most), cf.GDP(1.0))
     release = seal(method, Spied(cf.read(records(4_000, 4, most), schema_of(most))), plan, SimulatedNoise(4))
-    families = [statistic.map.family for statistic in asked if hasattr(statistic.map, "family")]
+    # after the ranges a sum is asked for with its columns coded again
+    own = [getattr(statistic, "statistic", statistic) for statistic in asked]
+    families = [statistic.map.family for statistic in own if hasattr(statistic.map, "family")]
     assert release.public["cut"] == [6.25] and len(families) >= 7
     assert {family.cut for family in families} == {6.25}

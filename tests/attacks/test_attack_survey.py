@@ -114,8 +114,8 @@ def test_no_person_moves_a_whole_release_further_than_charged(kind: str, schema:
 
 @pytest.mark.parametrize("kind", list(METHODS))
 def test_a_person_in_no_public_psu_moves_nothing(kind: str) -> None:
-    """Names that no list has, names of another stratum, missing ones, and 1, k + 1 and 10 k rows of them; the paid histogram of units alone
-    counts her, as it counts all.
+    """Names that no list has, names of another stratum, missing ones, and 1, k + 1 and 10 k rows of them; the paid histograms of units and
+    of ranges alone count her, as they count all.
     """
     frame = crowd()
     before = sums(LISTED, frame, METHODS[kind], "add-remove")
@@ -123,7 +123,9 @@ def test_a_person_in_no_public_psu_moves_nothing(kind: str) -> None:
         for wrong in ({"v": "p9"}, {"v": "p6", "h": "n"}, {"v": None}, {"h": None}):
             strange = pd.DataFrame([{**HIGH, **wrong}] * rows).assign(pid="b")
             shares = moved(sums(LISTED, pd.concat([frame, strange]), METHODS[kind], "add-remove"), before)
+            ranges = [shares.pop(name) for name in list(shares) if name.startswith("range of ")]
             assert shares.pop("contributions") == 1.0 and max(shares.values()) == 0.0, (wrong, shares)
+            assert ranges and max(ranges) <= 1.0, (wrong, ranges)
 
 
 @pytest.mark.parametrize("schema", [LISTED, IDS], ids=["listed", "ids"])

@@ -59,7 +59,7 @@ def test_ctrl_c_in_the_search_for_bounds_does_not_deny_a_charge(book, monkeypatc
         raise KeyboardInterrupt
 
     monkeypatch.setattr("confide.ask.bounds.find_bounds", press)
-    words = ("schema", "bounds", "survey.csv", "--column", "age", "--epsilon", ".1")
+    words = ("schema", "bounds", "survey.csv", "--columns", "age", "--mu", ".1")
     done = run(*words, "--ledger", "ledger.db")
     assert done.code == 130
     assert "charge already made stays" in done.err

@@ -96,18 +96,19 @@ def test_what_an_interval_lacks_is_told_as_an_option_or_a_line_of_the_schema(sur
 
 
 def test_bounds_that_nobody_knows(survey):
-    shown = good("schema", "bounds", "survey.csv", "--column", "age", "--mu", "1", "--unaccounted", "--json").json
-    assert shown["low"] < shown["high"] and "provenance" in shown["toml"]
+    shown = good("schema", "bounds", "survey.csv", "--columns", "age", "--mu", "1", "--unaccounted", "--json").json
+    own = shown["ranges"]["age"]
+    assert own["low"] < own["high"] and "provenance" in shown["toml"]
 
 
 def test_bounds_are_charged_as_any_release(book, monkeypatch):
-    asked = ("schema", "bounds", "survey.csv", "--column", "age", "--mu", ".5", "--ledger", "ledger.db")
+    asked = ("schema", "bounds", "survey.csv", "--columns", "age", "--mu", ".5", "--ledger", "ledger.db")
     assert "-o ledger.db is the ledger as well" in run(*asked, "-o", "ledger.db", "--force").err
 
     def fail(*_):
         raise RuntimeError
 
-    monkeypatch.setattr(bounds, "_read", fail)
+    monkeypatch.setattr(bounds.engine, "infer", fail)
     done = run(*asked)
     assert done.code == 6 and "a charge already made stays in the ledger" in done.err
     assert len(entries()) == 1

@@ -185,7 +185,7 @@ def test_set_reaches_the_method_and_names_what_it_does_not_have(survey):
     ).json
     assert done["parameters"]["cov"] == "classical"
     assert done["parameters"]["clipping_check"] is False
-    assert [spend["name"] for spend in done["spends"]] == ["moments"]
+    assert [spend["name"] for spend in done["spends"]] == ["range of age", "range of happy", "moments"]
     assert run(*PLAN, "--mu", "1", "--param", "colour=red").code == 3
     assert "formula" in run(*PLAN, "--mu", "1", "--param", "formula=y~x").err
 
@@ -228,7 +228,7 @@ def test_an_option_of_several_commands_is_written_once():
             helps.setdefault(option.opts[0], set()).add(option.help or "")
     several = {option for option, texts in helps.items() if len(texts) > 1}
     # of what classes say of their fields, a command shows what its own methods have
-    of_fields = {"--weights", "--term-bounds", "--inference"}
+    of_fields = {"--bounds", "--weights", "--term-bounds", "--inference"}
     assert several <= {"-o", "--ledger", "--schema", "--method", "--n", "formula", *of_fields}
     for name in ("table", "test", "describe", "regress"):
         own = {option.opts[0] for option in commands[name].params}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from confide.core import (
     Branches,
     Composed,
     Meter,
+    Method,
     Plan,
     Total,
     check_plan,
@@ -31,16 +31,20 @@ from confide.testing import ZeroNoise
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1)})
 TOTAL = Total(ColumnMoments(SCHEMA, "x"), nonnegative=True)
-PURE = SimpleNamespace(name="toy", relations=("add-remove", "substitute"), native="PureDP", per_level=False)
 
 
 @dataclass(frozen=True)
-class Toy:
+class Toy(Method):
     name = "toy"
-    version = "1"
-    relations = ("add-remove", "substitute")
     native = "PureDP"
-    per_level = designs = False
+
+
+class Gaussian(Toy):
+    native = "GDP"
+
+
+class Renyi(Toy):
+    native = "RDP"
 
 
 def toy_plan(privacy: Guarantee, law: str = "") -> Plan:
@@ -101,12 +105,12 @@ def test_the_meter_draws_the_planned_law_and_chooses_once() -> None:
 
 
 def test_a_gaussian_allowance_has_no_pure_spends_and_the_reverse() -> None:
-    gaussian = Allowance.of(GDP(1.0), SimpleNamespace(**vars(PURE) | {"native": "GDP"}), SCHEMA)
+    gaussian = Allowance.of(GDP(1.0), Gaussian(), SCHEMA)
     with refuses(PlanError):
         gaussian.choice("pick", 3, Fraction(1), Fraction(1))
     with refuses(PlanError):
         gaussian.spend("sums", TOTAL, Fraction(1), law="grid_laplace")
-    pure = Allowance.of(PureDP(1.0), PURE, SCHEMA)
+    pure = Allowance.of(PureDP(1.0), Toy(), SCHEMA)
     with refuses(PlanError):
         pure.choice("pick", 3, Fraction(1), Fraction(0))
     over = Composed(
@@ -116,7 +120,7 @@ def test_a_gaussian_allowance_has_no_pure_spends_and_the_reverse() -> None:
         pure.guarantees(over)
     assert len(pure.guarantees(Branches(over.parts))) == 3
     with refuses(PlanError):
-        Allowance.of(PureDP(1.0), SimpleNamespace(**vars(PURE) | {"native": "RDP"}), SCHEMA)
+        Allowance.of(PureDP(1.0), Renyi(), SCHEMA)
     with refuses(PrivacyError):
         bare: Any = 1.0
-        Allowance.of(bare, PURE, SCHEMA)
+        Allowance.of(bare, Toy(), SCHEMA)

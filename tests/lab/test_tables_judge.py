@@ -67,6 +67,7 @@ def test_counts_and_shares_are_read_as_the_method_reads_them(case: Case) -> None
 
 
 @pytest.mark.parametrize("widened", [1.0, 4.0])
+@pytest.mark.usefixtures("declared")
 def test_means_are_read_as_the_method_reads_them(case: Case, widened: float) -> None:
     own, g = Measured(case, 0.5, widened), np.random.default_rng(4)
     samples = [g.integers(0, 4_000, 300) for _ in range(3)]

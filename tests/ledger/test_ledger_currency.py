@@ -161,7 +161,7 @@ def test_the_call_that_is_offered_fits(budget: Guarantee, share: float, statemen
     except NoConversion:
         return
     except BudgetExceeded as error:
-        offered = re.search(r"privacy=(\w+)\(([^)]*)\)", str(error))
+        offered = re.search(r"privacy=cf\.(\w+)\(([^)]*)\)", str(error))
         if offered is None:
             assert "nothing fits any more" in str(error) or "delta left" in str(error)
         else:
@@ -216,8 +216,8 @@ def test_the_error_carries_its_numbers_as_text() -> None:
         choose(book, (full(GDP(1.0)),))
     assert caught.value.requested == "mu = 1"
     assert caught.value.spent == caught.value.remaining == "mu = 0.707107"
-    assert "privacy=GDP(0.7071)" in str(caught.value)
-    assert "ledger.amend(GDP(...), reason='...')" in str(caught.value)
+    assert "privacy=cf.GDP(0.7071)" in str(caught.value)
+    assert "ledger.amend(cf.GDP(1.3), reason='...')" in str(caught.value)
 
 
 MU_1 = float(kink(1.0))  # mu(epsilon) at epsilon = 1

@@ -26,8 +26,6 @@ from confide.testing.test_data import ZeroNoise
 from confide_lab.methods.logistic.methods import LogisticObjective, LogisticPTR
 from confide_lab.methods.quantile.ranks import Quantile
 
-pytestmark = pytest.mark.usefixtures("declared")
-
 SCHEMA = cf.Schema(
     {
         "age": cf.Integer(0, 100),
@@ -44,6 +42,10 @@ CLASSES = cf.classification.ClassMeans("region ~ x")
 OLD = cf.regression.LeastSquares("y ~ x", where="age >= 65")
 QUESTIONS = {"line": LINE, "old": OLD, "classes": CLASSES, "visits": cf.regression.Poisson("v ~ x")}
 PUB = cf.Publication(QUESTIONS, shares={"line": 2, "classes": 0.1})
+# what three of them need first, together
+SHARED = {"range of x", "range of y"}
+# with nothing to share; the subgroup finds ranges of its own
+APART = {name: one if name == "old" else replace(one, bounds="declared") for name, one in QUESTIONS.items()}
 
 
 def released(publication: Any = PUB, seed: int = 3, privacy: Any = cf.GDP(1.0)) -> Release:  # noqa: B008
@@ -67,9 +69,16 @@ def test_budgets_are_the_largest_doubles_within_exact_shares(mu: float) -> None:
     total = Fraction(0)
     for name, child in plan.children.items():
         own = child.guarantee.mu
-        assert Fraction(own) ** 2 <= shares[name] * Fraction(mu) ** 2 < Fraction(nextafter(own, inf)) ** 2
+        # a tenth is for the ranges that three of them share
+        part = shares[name] * Fraction(9, 10) * Fraction(mu) ** 2
+        assert Fraction(own) ** 2 <= part < Fraction(nextafter(own, inf)) ** 2
         total += Fraction(own) ** 2
     spent = exact_cost(plan.event)
+    ranges = {leaf.name: exact_cost(leaf) for leaf in leaves(plan.event) if "/" not in leaf.name}
+    assert set(ranges) == SHARED
+    for one in ranges.values():
+        assert one is not None and one.amount <= Fraction(mu) ** 2 / 20
+        total += one.amount
     assert spent is not None and spent.amount <= total <= Fraction(mu) ** 2
     assert spent.amount > Fraction(mu) ** 2 * (1 - Fraction(1, 2**40))
 
@@ -97,12 +106,19 @@ def test_the_plan_is_made_again_from_its_file_and_its_digest_covers_the_question
 def test_the_plan_prints_every_question() -> None:
     plan = cf.plan(PUB, SCHEMA, cf.GDP(1.0), n=3000)
     said, every = plan.summary(), plan.summary(verbose=True)
-    for name, child in cf.plan(PUB, SCHEMA, cf.GDP(1.0)).children.items():
-        section = said[said.index(f"\n{name}: {child.target}\n") :]
+    titles = {
+        "line": "linear regression of y on x",
+        "old": "linear regression of y on x, where age >= 65",
+        "classes": "shares and means of classes of region",
+        "visits": "Poisson regression: rate of v",
+    }
+    for name, child in plan.children.items():
+        section = said[said.index(f"\n{name}: {titles[name]}\n") :]
         cost = section[section.index("Cost ") : section.index("(implies")].split()
         assert cost == f"Cost Gaussian DP, mu = {ceil(child.guarantee.mu * 1000) / 1000:g}".split(), "rounded up"
         assert "Intervals for" in section[: section.index("\n\n", section.index("Intervals for"))]
         assert f"{name}/" in every and f"{name}/" not in said
+    assert "the ranges of x, y are found first, for 10% of the cost" in said[said.rindex("\nNote ") :]
     assert max(map(len, f"{said}\n{every}".splitlines())) <= 80
 
 
@@ -281,8 +297,9 @@ def test_a_question_gives_the_integers_that_it_gives_alone() -> None:
     """Without noise, and each at its own share: several rounds, a subgroup, sums and matrices."""
     source: Any = cf.read(FRAME, SCHEMA)
     nothing: Any = ZeroNoise()
-    whole = cf.release(PUB, source, cf.GDP(2.0), ledger=None, noise=nothing)
-    for name, method in QUESTIONS.items():
+    apart = cf.Publication(APART, shares=PUB.shares)
+    whole = cf.release(apart, source, cf.GDP(2.0), ledger=None, noise=nothing)
+    for name, method in APART.items():
         own = cf.release(method, source, whole.plan.children[name].requested, ledger=None, noise=nothing)
         assert own == whole.child(name)
 
@@ -304,10 +321,13 @@ def test_one_pass_serves_all_questions_and_as_many_as_the_longest_needs() -> Non
     }
     source: Any = _Counting(cf.read(FRAME, SCHEMA))
     cf.release(cf.Publication({**alike, "classes": CLASSES}), source, cf.GDP(1.0), ledger=None)
-    assert source.passes == 1
+    assert source.passes == 2, "their ranges, then their sums"
     several = _Counting(cf.read(FRAME, SCHEMA))
     done = cf.release(PUB, several, cf.GDP(1.0), ledger=None)  # type: ignore[arg-type]
-    assert 1 < several.passes <= done.plan.passes == max(child.passes for child in done.plan.children.values())
+    assert 2 < several.passes <= done.plan.passes == 1 + max(child.passes for child in done.plan.children.values())
+    apart = _Counting(cf.read(FRAME, SCHEMA))
+    cf.release(cf.Publication(APART), apart, cf.GDP(1.0), ledger=None)  # type: ignore[arg-type]
+    assert apart.passes > 1
 
 
 def test_one_charge_one_receipt_and_the_file_reads_back(tmp_path: Path) -> None:
@@ -435,7 +455,7 @@ def test_record_and_replay_find_nothing_beyond_the_statistics(relation: str) -> 
     if relation == "substitute":
         other.loc[0] = [90, "E", 1.0, 3.0, 6]
     found = replay(PUB, plan, cf.read(base, SCHEMA), cf.read(other, SCHEMA), seed=2)
-    assert found.ok and {name.split("/")[0] for name in found.moved} == set(QUESTIONS)
+    assert found.ok and {name.split("/")[0] for name in found.moved} == {*QUESTIONS, *SHARED}
 
 
 def test_replay_sees_a_question_that_spends_more_than_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -455,7 +475,7 @@ def test_the_meter_knows_all_questions_and_no_draw_comes_after_the_end() -> None
     meter = Meter(plan, SimulatedNoise(1))
     with refuses(ReleaseError):
         meter.close()
-    assert {leaf.name.split("/")[0] for leaf in leaves(plan.event)} == set(QUESTIONS)
+    assert {leaf.name.split("/")[0] for leaf in leaves(plan.event)} == {*QUESTIONS, *SHARED}
 
 
 @pytest.mark.long

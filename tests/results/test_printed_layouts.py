@@ -127,6 +127,7 @@ def test_a_test_prints_what_it_compares(data: cf.Source) -> None:
     assert _heads(ranks) == ["group", "n", "mean rank"] and re.search(r"^F\(3, ", ranks.summary(), re.MULTILINE)
 
 
+@pytest.mark.usefixtures("declared")
 def test_clipping_is_one_line(data: cf.Source) -> None:
     result = cf.linear_regression("income ~ age", data, privacy=cf.GDP(1.0), **CALL)
     assert re.search(

@@ -12,7 +12,7 @@ from confide.noise import SimulatedNoise
 pytestmark = pytest.mark.usefixtures("declared")
 
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 10), "y": cf.Numeric(0, 2_000)})
-METHODS = (cf.reduction.Correlations("x + y"), cf.reduction.PCA("x + y"))
+METHODS = (cf.reduction.Correlations("x + y", bounds="declared"), cf.reduction.PCA("x + y", bounds="declared"))
 
 
 def _ends(note: str, name: str) -> tuple[float, float]:

@@ -246,7 +246,7 @@ def test_a_request_that_is_put_in_place_of_an_approved_one_names_nothing(folder,
     kept = (folder / "means.request.json").read_text()
     _altered(folder, "means", _of_another_target)
     text = visitor.get(price).text
-    assert "0.01 alone" not in text and "means, income ~ region" in text
+    assert "0.01 alone" not in text and "<h1>Release: Mean income by region" in text
     assert visitor.post(price).status == 422
     (folder / "means.request.json").write_text(kept)
 

@@ -340,7 +340,7 @@ def fields_of(*kinds: type[Any], names: Iterable[str] = (), but: Iterable[str] =
     >>> import confide as cf
     >>> group = fields_of(cf.regression.LeastSquares, cf.regression.Logistic)
     >>> [field.name for field in fields(group)]
-    ['limit', 'clipping_check', 'term_bounds', 'link', 'target']
+    ['limit', 'clipping_check', 'term_bounds', 'bounds', 'link', 'target']
     >>> group(limit="none", term_bounds='{"log(x)": [0, 3]}').given()
     {'limit': 'none', 'term_bounds': {'log(x)': (0, 3)}}
     """

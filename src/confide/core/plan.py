@@ -35,7 +35,7 @@ from confide.core.ranges import check_bounds
 from confide.core.statistic import Statistic
 from confide.core.units.privacy_unit import RULE, WHOLE, check_rows, counted_words, kept_words, unit_words
 from confide.core.units.subgroup import Subset, in_subgroup
-from confide.errors import PlanError, ReleaseError
+from confide.errors import PlanError, ReleaseError, SchemaError
 from confide.guarantees import GDP, ApproxDP, Guarantee
 from confide.guarantees.conversion import kind_words
 from confide.guarantees.validation import is_count
@@ -371,8 +371,15 @@ class Plan:
 
     @cached_property
     def declared(self) -> Schema:
-        """The schema as an object; for a plan from a file it is read from the plan's facts."""
-        return Schema.from_dict(self.schema) if self.made_for is None else self.made_for
+        """The schema as an object; for a plan from a file it is read from the plan's facts. `ReleaseError` where they hold none."""
+        if self.made_for is not None:
+            return self.made_for
+        try:
+            return Schema.from_dict(self.schema)
+        except SchemaError as error:
+            raise ReleaseError(
+                f"the schema of the plan in this file is damaged: {error.problem}", "ask for the original"
+            ) from None
 
     @property
     def where(self) -> str | None:
@@ -572,8 +579,10 @@ class Plan:
     def _title(self) -> str:
         """The title that results have, in running text; what is estimated where none is known."""
         title = str(self.forecast.get("title", ""))
+        if not title:
+            return self.target
         name = title.partition(" ")[0] in self.declared.names or self.target[:1].isupper()
-        return self.titled(title if name else f"{title[:1].lower()}{title[1:]}") if title else self.target
+        return self.titled(title if name else f"{title[:1].lower()}{title[1:]}")
 
     @property
     def _errors(self) -> list[str]:

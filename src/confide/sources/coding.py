@@ -599,13 +599,13 @@ def columns_behind(rows: Sequence[str], schema: Schema) -> tuple[str, ...]:
 
 
 def _column(row: str, schema: Schema, known: frozenset[str]) -> str:
-    for kind, words in (("outside", "the clipping"), ("fine", "the values")):
+    for kind in ("outside", "fine"):
         inner = row.removeprefix(f"{kind}(").removesuffix(")")
         if row != f"{kind}({inner})" or inner not in known:
             continue
         if row in known:
             raise SchemaError(
-                f"the schema column {row!r} cannot be told from {words} of {inner!r}", "give it another name"
+                f"the schema column {row!r} cannot be told from what is derived of {inner!r}", "give it another name"
             )
         return inner
     if row not in known:

@@ -521,17 +521,16 @@ class Studio:
         if not form.get("data") or not form.get("ledger"):
             raise PlanError("choose the records, and the ledger that is charged; nothing was done")
         ledger, _, dataset = form.get("ledger", "").partition("/")
-        made = self.desk.prepare(
-            asked, form.get("data", ""), ledger, dataset or None, form.get("allow_partial") == "yes"
-        )
+        title, _ = self._content(self._seen(asked), asked.form)
+        kept = form.get("allow_partial") == "yes"
+        made = self.desk.prepare(asked, title, form.get("data", ""), ledger, dataset or None, kept)
         return to(f"/approve/{made.nonce}")
 
     def approval(self, web: Web) -> Response:
         """The last page before a charge: plan ID, cost, meaning, what is left."""
         made = self.desk.prepared(web.path_params["nonce"])
         asked = self.folder.request(made.request)
-        title, _ = self._content(asked.plan, asked.form)
-        return self._page("approve", made=made, asked=asked, title=title, state=self.desk.state(asked))
+        return self._page("approve", made=made, asked=asked, state=self.desk.state(asked))
 
     def begin(self, web: Web, form: Form) -> Response:
         """Begin the release, once; every further click shows the same one."""

@@ -38,13 +38,14 @@ from confide.studio.forms import Form
 class Prepared:
     """A release that may begin: what, of which records, which budget it charges, and what that costs.
 
-    size and changed: of the file, empty of a database elsewhere; others: records of the folder that
-    also have the schema's columns; allow_partial: whether the other analyses of a publication are kept if one fails after the charge
-    (`engine.release`).
+    title: of what will be published, by the plan as it was made anew; size and changed: of the file, empty of a database elsewhere;
+    others: records of the folder that also have the schema's columns;
+    allow_partial: whether the other analyses of a publication are kept if one fails after the charge (`engine.release`).
     """
 
     nonce: str
     request: str
+    title: str
     sha256: str
     data: str
     size: str
@@ -108,7 +109,7 @@ class ApprovalQueue:
         self._held: dict[str, Release] = {}
 
     def prepare(
-        self, asked: Request, data: str, ledger: str, dataset: str | None, allow_partial: bool = False
+        self, asked: Request, title: str, data: str, ledger: str, dataset: str | None, allow_partial: bool = False
     ) -> Prepared:
         """Everything that can be said before records are read; `ConfideError` where the release would be refused.
 
@@ -129,6 +130,7 @@ class ApprovalQueue:
             made = Prepared(
                 nonce=secrets.token_urlsafe(16),
                 request=asked.name,
+                title=title,
                 sha256=asked.plan.sha256,
                 data=data,
                 size="" if mark is None else f"{mark.size:,} bytes",

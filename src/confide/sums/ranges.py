@@ -247,15 +247,19 @@ class Counts:
 
     def range(self, width: Width, declared: tuple[bool, bool], *, keep: bool = True) -> ColumnRange:
         """The range. declared: whether the lowest and the highest edge are bounds; keep: whether both may be kept."""
-        return _Search(self, width, all(declared), keep).found()
+        return _Search(self, width, declared, keep).found()
 
-    def beyond(self, low: float, high: float) -> tuple[float, float, float]:
-        """(estimate, low end, high end) of the share of records outside, valid for a range that was chosen from the same counts."""
+    def beyond(self, low: float, high: float, declared: tuple[bool, bool] = (True, True)) -> tuple[float, float, float]:
+        """(estimate, low end, high end) of the share of records outside, valid for a range that was chosen from the same counts.
+
+        declared: whether the lowest and the highest edge are bounds; the end bins hold what lies beyond edges that are none.
+        """
         edges, last = self.edges, len(self.counts)
         band = _BAND.get(last, max(_BAND.values()))
         a = max(int(np.searchsorted(edges, low, "right")) - 1, 0)
         b = min(int(np.searchsorted(edges, high, "left")), last)
         c, d = min(a + (edges[a] < low), last), max(b - (edges[b] > high), 0)
+        c, d = c if c or declared[0] else 1, d if d < last or declared[1] else last - 1
         about = max(self.up[c], 0.0) + max(self.down[d], 0.0)
         most = max(self.up[c] + band * self.up_sd[c], 0.0) * (c > 0) + max(
             self.down[d] + band * self.down_sd[d], 0.0
@@ -273,8 +277,9 @@ def _borne(hidden: float) -> float:
 class _Search:
     """One search for a range."""
 
-    def __init__(self, of: Counts, width: Width, declared: bool, keep: bool) -> None:
-        self.of, self.width, self.declared, self.keep = of, width, declared, declared and keep
+    def __init__(self, of: Counts, width: Width, bounds: tuple[bool, bool], keep: bool) -> None:
+        self.of, self.width, self.bounds, self.declared = of, width, bounds, all(bounds)
+        self.keep = self.declared and keep
         self.edges, self.last = of.edges, len(of.counts)
         self.ends = float(of.edges[0]), float(of.edges[-1])
 
@@ -371,7 +376,7 @@ class _Search:
         unit = 10.0 ** (floor(log10(high - low)) - 1)
         low, high = floor(low / unit + 1e-9) * unit, ceil(high / unit - 1e-9) * unit
         low, high = max(float(f"{low:.12g}"), self.ends[0]), min(float(f"{high:.12g}"), self.ends[1])
-        beyond = self.of.beyond(low, high)
+        beyond = self.of.beyond(low, high, self.bounds)
         # bounds are better than a range that may cut off so much
         if (self.declared and (low, high) == self.ends) or (self.keep and beyond[2] > MOST_BEYOND):
             return ColumnRange(*self.ends, kept=True, spread=spread)
@@ -418,7 +423,9 @@ class ColumnRanges(RangeStep):
             low = max(min(float(floor(low)), high - least), column.low)
         if all(column.declared) and (low, high) == (column.low, column.high):
             return ColumnRange(low, high, kept=True)
-        return ColumnRange(low, high, False, *counts.beyond(low, high), spread=all(own.spread for own in found))
+        return ColumnRange(
+            low, high, False, *counts.beyond(low, high, column.declared), spread=all(own.spread for own in found)
+        )
 
 
 @dataclass(frozen=True)

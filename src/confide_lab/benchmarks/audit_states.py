@@ -127,6 +127,7 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     "table_one": ("table_one", {"formula": "a + m ~ k"}, _TABLE),
     "quantiles": ("quantiles", {**_GROUPS, "bins": 8}, _TABLE),
     "quantiles, pure": ("quantiles", {"formula": "a"}, _TABLE),
+    "column_ranges": ("column_ranges", {"columns": "a"}, _TABLE),
     "kruskal": ("kruskal", _GROUPS, _TABLE),
     "mann_whitney": ("mann_whitney", _GROUPS, _TABLE),
     "wilcoxon": ("wilcoxon", {"formula": "a"}, _TABLE),

@@ -67,6 +67,7 @@ def test_contract_with_factors_groups_and_imputation() -> None:
     assert check_method(ClassMeans("kind ~ r + k + log1p(k)"), schema, privacy=cf.GDP(3.0), replications=10).ok
 
 
+@pytest.mark.usefixtures("declared")
 @pytest.mark.parametrize("radius", [None, 0.7])
 def test_audit_finds_the_sensitivity_attained_and_never_exceeded(radius: float | None) -> None:
     found = cf.audit.audit(ClassMeans("kind ~ x + y", radius=radius), SCHEMA, runs=2_000, seed=1)

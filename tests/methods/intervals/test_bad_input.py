@@ -63,7 +63,7 @@ def _blocks(blocks: int, n: int) -> Any:
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        pytest.param(lambda book: cf.Numeric(), "low", id="bounds left out"),
+        pytest.param(lambda book: cf.Integer(), "low", id="bounds left out"),
         pytest.param(lambda book: cf.Numeric(0, inf), "finite", id="a bound that is not finite"),
         pytest.param(lambda book: cf.Numeric(nan, 1), "finite", id="a bound that is no number"),
         pytest.param(lambda book: cf.Numeric(4, -4), "low", id="bounds reversed"),

@@ -144,6 +144,7 @@ def test_a_variance_has_the_noise_that_is_told_of_it() -> None:
     assert np.std(found, axis=0) == pytest.approx(JointMoments(gram, 81.0)._variance_sd, rel=0.06)
 
 
+@pytest.mark.usefixtures("declared")
 def test_a_plan_says_from_how_many_records_on_a_column_is_answered() -> None:
     """Typical spreads are looked at; where it says that an answer is likely there is one, at a third of the records there is none."""
     typical = cf.Schema({name: cf.Numeric(-4, 4, typical=(-1.2, 1.2)) for name in NAMES})

@@ -155,6 +155,7 @@ def test_the_shares_of_both_branches_add_up_to_the_request(objective: str, relat
     assert len({leaf.name for leaf in leaves(plan.event)}) == len(list(leaves(plan.event)))
 
 
+@pytest.mark.usefixtures("declared")
 def test_a_few_records_take_the_short_branch_and_prediction_is_the_plain_descent() -> None:
     frame = table(25)
     short = drawn(robust(FORMULA), frame)
@@ -323,6 +324,7 @@ def test_subset_and_no_intercept() -> None:
         assert through.predict({"a": [0.0], "b": [0.0], "k": [0]}).iloc[0] == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.usefixtures("declared")
 def test_predictions_stay_within_the_declared_bounds() -> None:
     result = cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(2_000)))
     assert result.predict({"a": [1e6], "b": [0.0], "k": [0]}).iloc[0] == 10.0
@@ -333,6 +335,7 @@ def test_predictions_stay_within_the_declared_bounds() -> None:
         cf.infer(drawn(HuberLine(FORMULA, objective="prediction"), table(25)), subset=("a",))
 
 
+@pytest.mark.usefixtures("declared")
 def test_clipped_responses_are_flagged() -> None:
     narrow = cf.Schema({"a": cf.Numeric(-5, 5), "b": cf.Numeric(0, 1), "k": cf.Integer(0, 1), "y": cf.Numeric(-2, 2)})
     flagged = 0
@@ -374,6 +377,7 @@ def test_the_line_has_its_name_in_every_title(tmp_path: Any) -> None:
     assert said in " ".join(result.plot().get_figure().get_suptitle().split())
 
 
+@pytest.mark.usefixtures("declared")
 def test_a_line_alone_may_get_a_part_of_an_allowance() -> None:
     method = robust(FORMULA)
     allowance = replace(Allowance.of(cf.GDP(1.0), method, SSP2_SCHEMA), part=Fraction(1, 2))

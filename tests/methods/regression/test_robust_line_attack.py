@@ -194,6 +194,7 @@ def test_a_line_through_the_origin_that_does_not_fit_covers_its_projection() -> 
     assert (hits.sum(axis=0) > 35).all()
 
 
+@pytest.mark.usefixtures("declared")
 def test_clipped_values_of_a_derived_response_are_counted() -> None:
     schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(0.1, 1000)})
     generator = np.random.default_rng(1)

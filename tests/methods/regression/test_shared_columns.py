@@ -55,11 +55,11 @@ def test_several_responses_are_one_question() -> None:
 
 
 def test_the_default_says_what_its_terms_cost() -> None:
-    """A fifth tells of the terms alone, so that two lines could gain 1 - sqrt(.8/.9), some six per cent."""
+    """13% tell of the terms alone, so that two lines could gain 1 - sqrt(.87/.935), some four per cent."""
     (note,) = (
         note for note in _plan(p=Default("y1 ~ a + b"), q=Default("y2 ~ b + a")).notes if "drawn separately" in note
     )
-    assert "Of the budget of each, 20% is for the terms alone" in note and "at most 6% off" in note
+    assert "Of the budget of each, 13% is for the terms alone" in note and "at most 4% off" in note
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,7 @@ def test_refit_covers_the_line_of_skewed_incomes() -> None:
     assert sum(held) >= 21
 
 
+@pytest.mark.usefixtures("declared")
 def test_half_of_the_budget_pays_for_the_draws_of_least_squares(schema) -> None:
     for formula in (FORMULA, "y ~ r"):
         whole = SyntheticTable(formula).plan(schema, cf.GDP(1.0))

@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 from tests.messages import refuses
 
 import confide as cf
+from confide._helpers import severity
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 from confide.results.pages.content import folded
@@ -92,7 +93,7 @@ def test_a_caution_is_hatched_and_an_alarm_has_no_mark() -> None:
     assert all(bar.get_hatch() for bar in _bars(axes))
     weak = _table("means", "income ~ region * sex", mu=0.008)
     marks = weak.marks[weak.in_picture]
-    alarms = sum("whole_range" in mark for mark in marks)
+    alarms = sum("alarm" in map(severity, mark.split()) for mark in marks)
     points = sum(len(one.get_offsets()) for one in weak.plot().collections if isinstance(one, PathCollection))
     assert alarms > 0 and points == len(marks) - alarms
     assert [text.get_text() for text in weak.plot().texts] == ["n/a"] * alarms

@@ -285,7 +285,7 @@ def test_medians_have_no_weights() -> None:
     with refuses(cf.errors.PlanError):
         engine.plan(TableOne("age ~ arm", weights="stage"), WEIGHTED, cf.GDP(1.0))
     plan = engine.plan(TableOne("age ~ arm", weights="w"), WEIGHTED, cf.GDP(1.0), n=1_000)
-    assert "weighted by w (at most 6)" in plan.target and "weights of 3" in plan.forecast["assumes"]
+    assert "weighted by w (at most 6)" in plan.target and "weights of 3" in plan.forecast["note"]
 
 
 def test_an_sd_that_is_noise_is_a_dash() -> None:
@@ -340,6 +340,7 @@ def test_medians_are_told_as_closely_as_distributions_tell_them() -> None:
     assert "its width at the median: income 1" in " ".join(one.summary(verbose=True).split())
 
 
+@pytest.mark.usefixtures("declared")
 def test_an_sd_that_its_moments_hide_is_that_of_the_distribution() -> None:
     frame = _wide(10_000, 2)
     call: dict[str, Any] = {"inference": "population", "privacy": cf.GDP(1.0), "ledger": None}

@@ -510,10 +510,13 @@ class Totals(_Summary):
         """Of the first column in its units: of its typical mean and SD, else an SD of a third of the half-range, about the middle."""
         v0, v1 = self._noises(layout, noise, relation)
         own = layout.measures[0]
-        mean, sd = own.typical or (own.middle, own.half / 3)
+        # in half-ranges, whose squares are ordinary floats for any bounds
+        mean, sd = (value / own.half for value in own.typical or (own.middle, own.half / 3))
         sampled = count if self.inference == "population" else 0.0
-        whole, around = own.half**2 * v1 + own.middle**2 * v0, self._around(layout, axes, count, noise)
-        return sqrt(sampled * (sd**2 + mean**2) + self.in_range(whole, count * sd**2 + mean**2 * v0, *around))
+        whole, around = v1 + (own.middle / own.half) ** 2 * v0, self._around(layout, axes, count, noise)
+        return own.half * sqrt(
+            sampled * (sd**2 + mean**2) + self.in_range(whole, count * sd**2 + mean**2 * v0, *around)
+        )
 
     def value(self, layout: Layout, axes: Axes, count: float) -> float | None:
         typical = layout.measures[0].typical

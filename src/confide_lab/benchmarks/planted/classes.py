@@ -66,8 +66,10 @@ class FaultySums(ClassMeans):
         wrong: Any = (
             _RootTwo(rows) if self.fault == "substitute" else ClassTotal(_Long(rows.own, rows.radius, rows.per_count))
         )
-        spend = Allowance.of(privacy, self, schema).spend("sums", wrong, Fraction(1))
-        return replace(plan, event=Composed((spend,)), statistics={"sums": wrong})
+        allowance = Allowance.of(privacy, self, schema)
+        event = Composed((allowance.spend("sums", wrong, Fraction(1)),))
+        event, statistics = allowance.with_ranges(event, {"sums": wrong})
+        return replace(plan, event=event, statistics=statistics)
 
 
 @dataclass(frozen=True)

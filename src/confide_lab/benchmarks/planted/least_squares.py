@@ -164,8 +164,8 @@ class _Run(_Draw):
             limits = replace(limits, leverage=1 + self._square(LimitedFeatures(self.of.design).at(frame, 1e3)))
         return super()._three(frame, limits, branch)
 
-    def _sums(self, standing: RoundState, box: Box, branch: str) -> dict[str, NDArray[Any]]:
-        frame = Frame.of(box, standing.metric.matrix.T, standing.theta, 1.0)
+    def _sums(self, standing: RoundState, branch: str) -> dict[str, NDArray[Any]]:
+        frame = Frame.of(Box.of(self.of.design), standing.metric.matrix.T, standing.theta, 1.0)
         if self._is("exact levels") and self._count() % 2:
             layout = self.of.layout
             cells = tuple(layout.cells)[-1:]
@@ -178,7 +178,7 @@ class _Run(_Draw):
             (gram,) = self.source.aggregate(Gram(LimitedFeatures(self.of.design).at(frame, 1e3)))
             if np.linalg.matrix_rank(gram.astype(float)) < len(gram):
                 raise np.linalg.LinAlgError("Singular matrix")
-        return super()._sums(standing, box, branch)
+        return super()._sums(standing, branch)
 
     def _is(self, fault: str) -> bool:
         return self.of.fault == fault
@@ -242,10 +242,11 @@ def _drawn(
     name: str, what: str, fault: str, *pairs: tuple[pd.DataFrame, pd.DataFrame], formula: str = "", **more: Any
 ) -> Fault:
     """A fault of a draw: record and replay on neighbors."""
-    kind = more.get("kind", FaultyLine)
+    kind, bounds = more.get("kind", FaultyLine), more.get("bounds", "auto")
     schema, level = more.get("schema", _LINE), more.get("level", _ADD)
     formula = formula or "y ~ a + b"
-    return neighbors(name, what, kind(formula, fault=fault), kind(formula), schema, level, *pairs)
+    faulty, clean = kind(formula, fault=fault, bounds=bounds), kind(formula, bounds=bounds)
+    return neighbors(name, what, faulty, clean, schema, level, *pairs)
 
 
 def unlike(method: Any, level: Any, schema: Schema, *, rows: int = 40, seed: int = 1) -> tuple[str, ...]:
@@ -339,8 +340,9 @@ LEAST_SQUARES = [
         "R_A and kappa follow from counts before their noise",
         "exact histogram of lengths",
         *(_frames(_LINE, 600, {"a": 1.0, "b": 0.0, "y": 1.0}), _CORNER),
-        # with more of a budget nothing is capped there, with less the histogram shows nothing
+        # with more of a budget nothing is capped there, with less the histogram shows nothing: ranges would leave it another
         level=cf.GDP(20.0, relation="add-remove"),
+        bounds="declared",
     ),
     _drawn("edges from the exact count", "the least limit follows from the number of records", "exact edges", _CORNER),
     _drawn(

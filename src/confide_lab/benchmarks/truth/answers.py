@@ -168,6 +168,7 @@ ELSEWHERE: Mapping[str, str] = {
     "distinct_counts": _PERSONS + "intervals are those of counts, of persons: tests/methods/tables/test_persons.py",
     "distinct_shares": _PERSONS + "intervals are those of shares, of persons: tests/methods/tables/test_persons.py",
     "block_posterior": "its estimand is a sampler's, a process for each block: tests/methods/intervals/test_block_posterior.py",
+    "column_ranges": "its interval is for a range that the same counts chose, another one in each run: tests/test_ranges.py",
     "publication": "its intervals are those of its questions",
     "logistic_objective": "kept for comparison: `confide lab bench logistic`",
     "logistic_ptr": "kept for comparison: `confide lab bench logistic`",

@@ -37,7 +37,7 @@ class HuberLine(LineMethod):
     >>> schema = cf.Schema({"x": cf.Numeric(0, 1), "y": cf.Numeric(-1, 3)})
     >>> plan = HuberLine("y ~ x").plan(schema, cf.GDP(1.0))
     >>> plan.guarantee.mu, plan.relation, plan.passes
-    (1.0, 'add-remove', 6)
+    (1.0, 'add-remove', 7)
     """
 
     formula: str
