@@ -33,7 +33,7 @@ AREAS = ("docs", "docstrings", "strings", "templates", "output")
 CODE = "code"  # commands and examples in docs: checked for old names of options, functions and files alone
 NUMBERS = {
     "leading-zero": (r"(?<![\w.,)\]}/-])\.\d+\b", "write 0.5, not .5"),
-    "percent-space": (r"\d[\s\u00a0]+%(?!\()", "write 95%, not 95 %"),
+    "percent-space": (r"\d[\s\u00a0]+%(?![(}])", "write 95%, not 95 %"),
     "thousands": (r"(?<![\w.,:#/=+-])[1-9]\d{4,}(?![\w/=]|[.,]\d)", "write 40,000, not 40000"),
     "half-open-interval": (r"\+/-", "write ± or give low and high"),
 }

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 import confide as cf
 from confide.core.events import BudgetItem, leaves
 from confide.disclosures import FORMAT, schema_text
+from confide.guarantees.conversion import bare_words
 from confide.noise import SimulatedNoise
 from tests.messages import refuses
 
@@ -122,7 +123,9 @@ def test_the_record_is_of_its_schema_and_holds_no_number_of_the_release(
     text = record.to_json()
     for noisy in release.statistics.values():
         for value in noisy.values.ravel().tolist():
-            assert len(str(abs(value))) < 7 or str(value) not in text
+            number = str(abs(value))
+            assert len(number) < 7 or not re.search(rf"(?<!\d){number}(?!\d)", text)
+            assert len(number) < 9 or number not in text
     # the record of the file that was published is the same
     assert cf.privacy_statement(cf.Release.from_json(release.to_json())).to_json() == text
 
@@ -162,14 +165,19 @@ def test_people_read_it_question_by_question(releases: dict[str, cf.Release]) ->
     release = releases["questions"]
     said = cf.privacy_statement(release).summary()
     assert max(map(len, said.splitlines())) <= 110
-    whole, *questions = said.split("\nQuestion ")
-    assert "2 analyses: mean, line" in whole and "Noise" not in whole
+    whole, *questions = said.split("\nAnalysis ")
+    assert "2 analyses: mean, line" in whole
+    # the ranges that both share are of neither
+    assert re.findall(r"^ +(?:Noise +)?(range of \w+) +\d+ +\S+ +mu \S+ +grid gaussian$", whole, re.MULTILINE) == [
+        "range of y",
+        "range of x",
+    ]
     for name, text in zip(release.plan.children, questions, strict=True):
         child = release.plan.children[name]
         assert text.startswith(f"{'12'[name == 'line']} of 2: {name} (released)")
         words = " ".join(text.split())
         assert f"Estimated {child.target}" in words and f"Method {child.method.name}" in words
-        assert f"Charged {child.guarantee}" in words
+        assert f"Charged {bare_words(child.guarantee)}" in words
         for leaf in leaves(child.event):
             assert isinstance(leaf, BudgetItem)
             row = rf"^ +(Noise +)?{re.escape(leaf.name)} +{int(np.prod(leaf.shape))} +(\S+) +mu (\S+) +grid gaussian$"

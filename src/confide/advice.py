@@ -27,6 +27,7 @@ from confide.core.codec import plain
 from confide.errors import ConfideError, FileError, PlanError
 from confide.forecast import SCENARIOS, Run, Simulated, run, simulated
 from confide.guarantees import GDP, ApproxDP, Guarantee
+from confide.guarantees.conversion import bare_words
 from confide.guarantees.validation import EXACT, is_whole
 from confide.results import Curve, Estimates
 from confide.results.pages.content import WITHOUT_NUMBERS
@@ -367,7 +368,12 @@ class Advice:
         head = f"{'':<{width}}{'ratio':>8}{'replies':>9}{'intervals':>11}{'coverage':>10}{'width':>8}" + "".join(
             f"{name:>{cell}}" for name, cell in zip(shown, cells, strict=True)
         )
-        lines = [f"{self.task} of {self.formula!r} at {self.privacy}, n = {self.n:,}", *self.sentences, "", head]
+        lines = [
+            f"{self.task} of {self.formula!r} at {bare_words(self.privacy)}, n = {self.n:,}",
+            *self.sentences,
+            "",
+            head,
+        ]
         bare = "".join(f"{v:>{cell}.3g}" for v, cell in zip(self.without_privacy, cells, strict=False))
         lines.append(
             f"{'without privacy':<{width}}{'':>8}{'':>9}{'':>11}{'':>10}{'':>8}{bare}"[: width + 46 + sum(cells)]
@@ -383,7 +389,7 @@ class Advice:
                 f"{one.label:<{width}}{one.ratio:>8.2f}{one.replies:>9.0%}{one.intervals:>11.0%}{covers:>10}{wide:>8}{errors}"
             )
         more = f" (the first {len(shown)} of {len(self.names)})" if len(self.names) > len(shown) else ""
-        return "\n".join([*lines, "", f"Predicted standard errors{more}; {self.assumes}"])
+        return "\n".join([*lines, "", f"Expected standard errors{more}; {self.assumes}"])
 
 
 def _intervals(one: Expectation) -> str:

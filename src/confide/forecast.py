@@ -253,7 +253,7 @@ def columns_of(made: Plan, schema: Schema, outcome: str = "") -> Columns:
 class Forecast(Lazy):
     """Expected standard errors by number of records and name, and the chance of status "valid": simulated when it is looked at.
 
-    n: the number of records, or of those in the subgroup; None for `SIZES`. given: what the method forecasts by a formula of its own, to
+    n: the number of records, or of those in the subgroup; None for `SIZES`. `given`: what the method forecasts by its formula, to
     which the simulation adds its chance and title alone. Empty where a method is not simulated. The keys:
 
     - "assumes": what the family of scenarios is, in words.

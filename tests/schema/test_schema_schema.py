@@ -285,7 +285,7 @@ def test_a_draft_has_names_types_and_holes_but_no_values(tmp_path: Path) -> None
         for column in ("region", "kind"):
             assert f"[columns.{column}] lacks levels: write a line such as   levels = " in message
         assert not any(f"[columns.{column}]" in message for column in ("age", "wage")), "numbers need no bounds"
-        assert text.count("public knowledge cost nothing") == 2, name
+        assert text.count("public knowledge cost nothing") == 3, "a line for each column of numbers"
         assert "employed" not in message, "a boolean needs no bounds from anybody"
 
 

@@ -36,8 +36,8 @@ def find_bounds(
     """Find bounds of numeric columns by a release, if none are public.
 
     Methods that add numbers up find ranges themselves, for a tenth of their cost,
-    where a schema has ``cf.Numeric()``. Find bounds once, for many releases, where
-    that is cheaper.
+    where a schema has ``cf.Numeric()``. Find bounds once, where many releases
+    share them.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ else:
 #: What may be given where a call lacks it.
 _ALLOWED = {
     "inference": '"population"  the records are a sample of it\n"dataset"     exactly these records',
-    "privacy": "cf.GDP(mu), cf.ZCDP(rho), cf.PureDP(epsilon), cf.ApproxDP(epsilon, delta)",
+    "privacy": "cf.GDP(mu), cf.ZCDP(rho), cf.PureDP(epsilon), cf.ApproxDP(epsilon, delta)",  # prose-lint: off
     "ledger": "a ledger, or None to charge none",
 }
 _ASKED = {

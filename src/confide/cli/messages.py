@@ -66,8 +66,8 @@ def for_command_line(
 ) -> str:
     """The message with its calls and settings as commands and options.
 
-    ledger, dataset: of the command line, for calls that speak of one without naming it; analysis: of a publication's file, where the
-    message is about one; options: of the command that runs; priced: how a privacy is asked for, where a charge was refused.
+    ledger, dataset: of the command line, for calls that speak of one without naming it. `analysis`: of a publication's file, where the
+    message is about one. `options`: of the command that runs. `priced`: how a privacy is asked for, where a charge was refused.
 
     >>> for_command_line("write bandwidth=0.05, or declare it as cf.Integer(0, 1)")
     'write --param bandwidth=0.05, or declare it as kind = "integer", low = 0, high = 1'

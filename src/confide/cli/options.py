@@ -516,7 +516,7 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 
 def value_of(text: str) -> Any:
-    """A value as JSON when it parses, with Python's True, False, None and numbers such as .05 as well, else the text itself.
+    """A value as JSON when it parses, with Python's True, False, None and numbers without their first 0 as well, else the text itself.
 
     >>> [value_of(text) for text in ("1.5", ".05", "false", "False", "robust", "[0, .5]", "NaN")]
     [1.5, 0.05, False, False, 'robust', (0, 0.5), 'NaN']

@@ -48,9 +48,9 @@ class Refused(ConfideError):
 class Session:
     """The state of one run, handed to every command as `ctx.obj`.
 
-    given: the words of the command line. json: one JSON document on stdout and nothing else. step: the running step, for messages.
-    private: whether that step can see records.
-    charging: whether the command charges. charge: "none", "possible" (during a release with a ledger) or "made".
+    given: the words of the command line. `json`: one JSON document on stdout and nothing else. `step`: the running step, for messages.
+    `private`: whether that step can see records.
+    `charging`: whether the command charges. `charge`: "none", "possible" (during a release with a ledger) or "made".
     ledger, dataset: those that were named, or opened. options: of the command.
     `cheaper`: the `confide plan` for another cost, from its options. kept: the file of the release. spoke: whether stdout has its document.
     mute: prints nothing, for a rehearsal. uncharged: charged to no ledger. verbose: whether all facts and notes of a table are printed.

@@ -139,7 +139,7 @@ register(ResultOptions, ResultOptions.to_dict, ResultOptions.from_dict)
 # columns on a screen
 _WIDEST = 80
 
-_RANGES = "the ranges of {} are found first, for {:.0%} of the cost; estimates are of the columns clipped to them"
+_RANGES = "the ranges of {} are found first, for {:0.0%} of the cost; estimates are of the columns clipped to them"
 _DELTA = (
     "delta = {:.3g} is above 1/n = {:.2g}: with that probability a release may protect nobody, and publishing one record in full would "
     "meet it; ask for a delta far below"
@@ -577,7 +577,7 @@ class Plan:
 
     @property
     def _title(self) -> str:
-        """The title that results have, in running text; what is estimated where none is known."""
+        """The title that results have, in running text; the estimand where none is known."""
         title = str(self.forecast.get("title", ""))
         if not title:
             return self.target

@@ -2,7 +2,7 @@
 
 Guarantee: mu-GDP, as two rounds that are composed adaptively (Dong, Roth, Su 2022, Corollary 2). The first releases noisy
 numbers of records in public bins, for a stated share of the square of mu. Ranges follow from them alone. The second is the
-method itself on a schema whose bounds are these ranges: its record map clips first, so that its sensitivity holds for every
+method itself on a schema whose bounds are these ranges. Its record map clips first, so that its sensitivity holds for every
 range, also a bad one. The charge is for both, made before any noise, and never paid back.
 
 Values arrive as codes of the row `fine(NAME)`: whole numbers from 0 to 2^53 in the order of the values, -1 for a missing one.
@@ -76,7 +76,7 @@ Columns = tuple[tuple[str, Numeric | Integer], ...]
 
 
 def _again(columns: Columns, rows: tuple[str, ...], codes: Codes) -> Codes:
-    """Codes in which the fine rows are those of the columns."""
+    """Codes in which the fine rows are the rows of the columns."""
     own = np.array(codes)
     for name, column in columns:
         if name in rows:
@@ -453,10 +453,21 @@ def is_paid(leaf: BudgetItem, statistic: Statistic, plan: Any) -> bool:
 MOST_BEYOND = 0.15
 
 
-def judged(found: Mapping[str, ColumnRange], status: str) -> tuple[str, str]:
-    """The status of a result whose columns have these ranges, and its reason; the status itself, and "", where they are good enough."""
-    if status not in ("valid", "partial"):
-        return status, ""
+def judged(
+    found: Mapping[str, ColumnRange], status: str, reason: str = "", features: Iterable[str] = ()
+) -> tuple[str, str]:
+    """The status of a result whose columns have these ranges, and its reason; both as they were where the ranges are good enough.
+
+    features: the columns that must vary, for a coefficient to say anything.
+    """
+    answered = status in ("valid", "partial")
+    # a column that lies around one value, and is clipped there
+    flat = [name for name in features if name in found and found[name].clips and not found[name].spread]
+    if flat and "varies at all" not in reason:
+        told = f"noise hides whether {' and '.join(flat)} varies at all: leave it out of the formula"
+        return ("imprecise" if answered else status), "; ".join(filter(None, (told, reason)))
+    if not answered:
+        return status, reason
     hidden = [name for name, own in found.items() if not own.seen]
     if hidden:
         return "no_information", (
@@ -475,7 +486,7 @@ def judged(found: Mapping[str, ColumnRange], status: str) -> tuple[str, str]:
         return "imprecise", (
             f"up to {told} may lie beyond the range that was found: declare bounds in the schema, or ask with more records or a larger mu"
         )
-    return status, ""
+    return status, reason
 
 
 def check_same_ranges(found: Iterable[Mapping[str, ColumnRange]]) -> None:

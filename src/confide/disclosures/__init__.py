@@ -30,7 +30,8 @@ from confide.core.release import names_of
 from confide.core.units.privacy_unit import RULE, WHOLE, unit_flags, unit_words
 from confide.engine import consistent, verify
 from confide.errors import ConfideError, FileError, ReleaseError
-from confide.guarantees import Guarantee
+from confide.guarantees import Guarantee, guarantee_from_dict
+from confide.guarantees.conversion import bare_words
 from confide.ledger import Ledger
 from confide.registry import get
 from confide.results.base import stated
@@ -342,14 +343,16 @@ def _words(facts: Mapping[str, Any]) -> list[str]:
     unit, own, questions = facts["unit"], facts["guarantee"], facts["analyses"]
     epsilons = own["follows"]["epsilon_at_delta"].items()
     noise = {one["name"]: one for one in facts["noise"]}
+    # ranges that analyses share are the publication's own
+    whole = {name: one for name, one in noise.items() if name.partition("/")[0] not in questions}
     lines = [
         *_entries(_about(facts["what"], facts["method"]), ""),
         *_entries(
             [
                 ("Dataset", facts["what"]["dataset"] or "not named"),
                 ("Unit", unit["words"]),
-                ("Relation", f"{unit['relation']}: {unit['relation_words']}"),
-                ("Guarantee", "; ".join(one["text"] for one in own["stated"])),
+                ("Relation", f"{unit['relation'].replace('-', '/')}: {unit['relation_words']}"),
+                ("Guarantee", "; ".join(map(_told, own["stated"]))),
                 ("Means", own["words"]),
                 (
                     "Epsilon",
@@ -360,16 +363,16 @@ def _words(facts: Mapping[str, Any]) -> list[str]:
             ],
             "",
         ),
-        *([] if questions else _noise_lines(noise, "")),
+        *(_noise_lines(whole, "") if whole else []),
     ]
     for k, (name, one) in enumerate(questions.items(), 1):
         lines += ["", clean(f"Analysis {k} of {len(questions)}: {name} ({one['status']})")]
-        charged = [("Charged", one["guarantee"]["text"]), *(("Warning", text) for text in one["warnings"])]
+        charged = [("Charged", _told(one["guarantee"])), *(("Warning", text) for text in one["warnings"])]
         lines += _entries([*_about(one["what"], one["method"]), *charged], "  ")
         lines += _noise_lines(names_of(name, noise), "  ")
     end = [
         (
-            "sd",
+            "SD",
             f"of the noise of one number; 1 is the most by which one {unit['protected']} changes the numbers of its line together",
         ),
         ("Ledger", _ledger_words(facts["ledger"])),
@@ -377,6 +380,12 @@ def _words(facts: Mapping[str, Any]) -> list[str]:
         ("Plan", facts["plan_sha256"]),
     ]
     return [*lines, "", *_entries(end, "")]
+
+
+def _told(guarantee: Mapping[str, Any]) -> str:
+    """A guarantee of the statement, as people read it."""
+    own = {name: value for name, value in guarantee.items() if name not in ("text", "numbers")}
+    return bare_words(guarantee_from_dict(own))
 
 
 def _about(what: Mapping[str, Any], method: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -404,7 +413,7 @@ def _noise_lines(noise: Mapping[str, Any], indent: str) -> list[str]:
     wide = max(map(len, drawn), default=0)
     room = " " * (len(indent) + _HEAD)
     rows = [f"{room}{name:<{wide}}  {row}" for name, row in drawn.items()]
-    head = f"{'':<{wide}}  {'numbers':>7}  {'sd':>8}  {'cost':<14}  law"
+    head = f"{'':<{wide}}  {'numbers':>7}  {'SD':>8}  {'cost':<14}  law"
     proofs = [f"{name}: {one['proof']}" for name, one in noise.items() if one["drawn"] and one["law"] == "opaque"]
     spared = [name for name, one in noise.items() if not one["drawn"]]
     return [
@@ -419,7 +428,7 @@ def _noise_row(one: Mapping[str, Any]) -> str:
     if one["law"] == "opaque":
         by = one["hidden_by"]
         size = "" if by is None or by["noise_sd"] is None else f"{_in_sensitivities(by):>8.4g}"
-        return f"{'':>7}  {size:>8}  {one['guarantee']['text']}"
+        return f"{'':>7}  {size:>8}  {_told(one['guarantee'])}"
     sd = "choice" if one["noise_sd"] is None else f"{_in_sensitivities(one):.4g}"
     cost, kind = one["cost"], one["cost"]["type"]
     amount, delta = float(Fraction(cost["amount"])), float(Fraction(cost["delta"]))
@@ -444,8 +453,6 @@ def _ledger_words(found: Mapping[str, Any] | None) -> str:
         return "none was given; confide statement RELEASE --ledger LEDGER"
     entry = found["entry"]
     paid = (
-        "no receipt of this release"
-        if entry is None
-        else f"entry {entry['charge']}, charged {entry['charged']['text']}"
+        "no receipt of this release" if entry is None else f"entry {entry['charge']}, charged {_told(entry['charged'])}"
     )
     return f"{found['dataset']}: {paid}; {'agrees' if found['agrees'] else 'DOES NOT AGREE'}; tip hash {found['tip']}"

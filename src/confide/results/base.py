@@ -99,8 +99,8 @@ _Z = 1.959963984540054
 class Foreseen:
     """What a forecast keeps of a result of simulated records.
 
-    errors: standard errors by name, NaN without an interval; answered: the share of numbers with an interval; shares: their privacy shares,
-    if the result has them; if the result has them; of: the names of all numbers and of one.
+    errors: standard errors by name, NaN without an interval. `answered`: the share of numbers with an interval. `shares`: their privacy
+    shares, if the result has them. `of`: the names of all numbers and of one.
     """
 
     errors: Mapping[str, float]

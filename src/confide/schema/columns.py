@@ -103,7 +103,7 @@ class Grid:
 
     @property
     def declared(self) -> tuple[bool, bool]:
-        """Whether the lower and the upper bound are declared; a range is found in place of one that is not."""
+        """Whether the lower and the upper bound are declared; a range is found for one that is not."""
         return self.low != -OPEN, self.high != OPEN
 
     @property
@@ -680,15 +680,15 @@ class Numeric(Grid):
     """A column of real numbers with public bounds.
 
     Values are coded on an even grid from `low` to `high`. Values outside the
-    bounds are clipped to the nearest bound. A bound that is left out is not
-    declared: methods that add numbers up then find the range privately, for a
+    bounds are clipped to the nearest bound. A bound that is not given is
+    not declared: methods that add numbers up then find the range privately, for a
     tenth of the cost of a release.
 
     Parameters
     ----------
     low, high : float, optional
-        Public bounds, low below high, both at most 1e300 in size. Values are
-        taken to be within 1e12 in size where they are left out.
+        Public bounds, low below high, both at most 1e300 in size. Without
+        them values are assumed to be within 1e12 in size.
     steps : int, default 2**20
         Number of grid points, from 2 to 2**22.
     on_missing : str or float, default "drop"

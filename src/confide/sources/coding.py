@@ -1,7 +1,7 @@
 """Cells to codes: the rows of exact integers that a statistic is handed.
 
-A statistic names its rows. A schema column means its codes, `outside(NAME)` for 1 where the value of a numeric column
-lay outside its bounds and 0 elsewhere (a missing value did not), `fine(NAME)` for its value in order
+A statistic names its rows. A schema column means its codes, `outside(NAME)` 1 where the value of a numeric column
+lay outside its bounds and 0 elsewhere (a missing value did not). `fine(NAME)` is its value in order
 (`core.ranges`). Each column is read once for all of them.
 
 Text cells: made valid, and read as numbers, each cell separately.

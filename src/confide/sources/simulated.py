@@ -27,8 +27,8 @@ from confide.sources.formats.text_files import CsvPart
 from confide.sources.reading import read
 from confide.sources.source import RecordSource
 
-#: Rows of a rehearsal: enough that each thread's blocks are merged and most levels are met, few enough to cost nothing.
-SIMULATED_ROWS = 24
+#: Rows of a rehearsal: enough that most tables have estimates, and so all that follows on them is tried; few enough to cost little.
+SIMULATED_ROWS = 3_000
 
 
 def simulated_source(source: Source) -> RecordSource:

@@ -38,9 +38,9 @@ from confide.studio.forms import Form
 class Prepared:
     """A release that may begin: what, of which records, which budget it charges, and what that costs.
 
-    title: of what will be published, by the plan as it was made anew; size and changed: of the file, empty of a database elsewhere;
-    others: records of the folder that also have the schema's columns;
-    allow_partial: whether the other analyses of a publication are kept if one fails after the charge (`engine.release`).
+    title: of what will be published, by the plan as it was made again. `size` and changed: of the file, empty of a database elsewhere.
+    `others`: records of the folder that also have the schema's columns.
+    `allow_partial`: whether the other analyses of a publication are kept if one fails after the charge (`engine.release`).
     """
 
     nonce: str
@@ -113,7 +113,7 @@ class ApprovalQueue:
     ) -> Prepared:
         """Everything that can be said before records are read; `ConfideError` where the release would be refused.
 
-        The price is that of the plan as it is made anew, whatever the request's file says. Only names and types of the file are looked at.
+        The price is the price of the plan as it is made again, whatever the request's file says. Only names and types are looked at.
         """
         plan = asked.remade_plan()
         schema = Schema.from_dict(plan.schema)

@@ -6,8 +6,8 @@ differ by at most 2 q_m, because no entry of K is negative. Each of C columns ha
 of mu, so that squares of mu add up to that share. A value that is missing adds nothing. What follows is post-processing.
 
 Bins are even in asinh(x/u): linear near 0, logarithmic beyond. What lies outside counts in the end bins. Ends are the last edges
-beyond which nothing is seen above two sds of noise, widened until the noise is small beside sampling, and rounded outwards to two
-digits of the width. Source: derived in confide from the strategy of Fichtenberger, Henzinger, Upadhyay 2023.
+beyond which nothing is seen above two noise standard deviations. They are widened until the noise is small beside sampling, and rounded
+outwards to two digits of the width. Source: derived in confide from the strategy of Fichtenberger, Henzinger, Upadhyay 2023.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _BAND = {BINS: 3.76, OPEN_BINS: 4.05}
 _CLOSEST = 2.0**-20
 # A tail count is seen where it exceeds so many of its noise sds; below so large a hidden tail more noise is borne, and none is found.
 _SEEN, _HIDDEN, _MOST_HIDDEN = 2.0, 0.02, 0.25
-# Noise of a mean over its sampling sd, up to which a range is widened; relative noise of the variance, up to which it is.
+# Noise of a mean over its standard error of sampling, up to which a range is widened; relative noise of the variance, up to which it is.
 _KAPPA, _SPREAD = 0.6, 0.15
 # Coefficients: ends at PER sqrt(mu n) sds, within NEAR and FAR, unless more than TRIM of the records, or PART of those outside the
 # fullest bin, would lie beyond.
@@ -183,8 +183,8 @@ class RangeCounts(Statistic):
 class Width:
     """How wide a range may be: what its sums are for.
 
-    mu: of the sums that follow, for one record; cells: of the finest table shown; noise: the variances of a count and of a sum of
-    places in [-1, 1], of means and totals, None of coefficients; whole: nothing that is seen is trimmed, and the lower end stays.
+    mu: of the sums that follow, for one record. `cells`: of the finest table shown. `noise`: the variances of a count and of a sum of
+    places in [-1, 1], of means and totals, None of coefficients. `whole`: nothing that is seen is trimmed, and the lower end stays.
     """
 
     mu: float
@@ -198,19 +198,19 @@ class Width:
         return cls(sqrt(_MEAN / noise[1]), cells, noise)
 
     def of_mean(self, low: float, high: float, mean: float, size: float) -> float:
-        """The noise sd of a mean of so many records between these bounds."""
+        """The standard deviation of the noise of a mean of so many records between these bounds."""
         assert self.noise is not None
         half, off = (high - low) / 2, mean - (high + low) / 2
         return sqrt(half * half * self.noise[1] + off * off * self.noise[0]) / size
 
     def reach(self, n: float) -> float:
-        """Coefficients: so many sds from the mean, of n records."""
+        """Coefficients: so many standard deviations from the mean, of n records."""
         return min(_FAR, max(_NEAR, _PER * sqrt(self.mu * n)))
 
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Noisy numbers of records in bins, (m,), with edges (m + 1,) and the sds of the noise of the sums up to and from each edge."""
+    """Noisy numbers of records in bins, (m,), with edges (m + 1,). `sd`: of the noise of the sums up to and from each edge."""
 
     counts: Array
     edges: Array
@@ -270,7 +270,7 @@ class Counts:
 
 
 def _borne(hidden: float) -> float:
-    """The noise of a mean over its sampling sd, up to which a range is widened. hidden: the share that noise can hide at an end."""
+    """The noise of a mean over its sampling error, up to which a range is widened. hidden: the share that noise can hide at an end."""
     return min(_KAPPA * sqrt(max(hidden / _HIDDEN, 1.0)), 1.0)
 
 
@@ -355,7 +355,7 @@ class _Search:
     def _trimmed(
         self, share: Array, flat: Array, i: int, j: int, mean: float, variance: float
     ) -> tuple[int, int, float, float]:
-        """Coefficients: the farther end moved inwards while it is far out and few records lie beyond."""
+        """Coefficients: the farther end moved inwards while it is far away and few records lie beyond."""
         n = self.of.n
         most = min(_TRIM, _PART * (1 - float(share.max())))
         while j - i > 2 and variance > 0:
@@ -391,8 +391,8 @@ Ranged = Numeric | Integer | Measure
 
 @dataclass(frozen=True)
 class ColumnRanges(RangeStep):
-    """The step of one request: ranges of these columns of its schema, or derived terms. keep: whether declared bounds may be kept; widths:
-    of a column and the plan, what its range is for; the range is the widest.
+    """The step of one request: ranges of these columns of its schema, or derived terms. keep: whether declared bounds may be kept.
+    `widths`: of a column and the plan, what its range is for; the range is the widest.
     """
 
     ranged: Mapping[str, Ranged]
@@ -432,8 +432,9 @@ class ColumnRanges(RangeStep):
 class RangedMethod(Method):
     """Base of methods that add numbers up, and may find the ranges of their columns first. Field: bounds.
 
-    "auto": ranges are found, and declared bounds kept where their noise is small; "found": and never kept; "declared": no range is found.
-    "shared": they are found by the publication that it is part of.
+    "auto": ranges are found, and declared bounds kept where their noise is small. `"found"`: and never kept.
+    `"declared"`: no range is found.
+    `"shared"`: they are found by the publication that it is part of.
     """
 
     bounds: str = field(default="auto", kw_only=True)

@@ -20,6 +20,7 @@ import confide as cf
 from confide import registry
 from confide.audit import Audit, audit
 from confide.audit.methods import usual_request
+from confide.guarantees.conversion import bare_words
 from confide.methods.ptr.safety_bounds import OrderStatistic
 from confide.methods.voting.rules import BETWEEN_TWO
 from confide_lab.benchmarks.planted.opaque import OPAQUE_FAULTS
@@ -176,7 +177,8 @@ def methods(wanted: Sequence[str] = ()) -> list[Row]:
         request = _REQUESTS.get(label) or replace(usual_request(method, schema), relation=method.relations[0])
         found = audit(method, schema, privacy=request, relation=request.relation, runs=RUNS, seed=1)
         spent = time.perf_counter() - start
-        _line(label, str(request).replace(f", {method.relations[0]}", ""), found, spent)
+        relation = "" if request.relation == method.relations[0] else f", {str(request.relation).replace('-', '/')}"
+        _line(label, bare_words(request) + relation, found, spent)
         rows.append(
             {
                 "check": f"audit of {label}: {found.verdict}",

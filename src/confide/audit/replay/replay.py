@@ -146,7 +146,11 @@ def replay(
     fatal, wrong = _accounted(first, plan)
     problems += fatal
     if problems or first.release is None:
-        problems += [f"the same words: {text}" for text in _differences(first, once(neighbor), numbers=False)]
+        other = once(neighbor)
+        problems += [f"the same words: {text}" for text in _differences(first, other, numbers=False)]
+        if first.error and other.error == first.error:
+            # two runs that fail alike show nothing of a method
+            problems.append(f"nothing is released on either side, so nothing was audited: {first.error}")
         return Replay({}, tuple(dict.fromkeys([*problems, *wrong])))
     problems += wrong
     spoilt = _entered(method, source, plan, first, seed, wrap) if thorough else []

@@ -243,9 +243,12 @@ def counted(release: Release) -> Counted | None:
 
 def shown(result: _Result, release: Release) -> _Result:
     """The result with what its ranges say of its status, and its unit of its flags and facts, once."""
-    status, reason = judged(release.ranges, cast(Any, result).status) if release.ranges else ("", "")
-    if reason:
-        result = cast(Any, result).withheld(status, reason)
+    if release.ranges:
+        one: Any = result
+        terms = getattr(getattr(one, "design", None), "terms", ())
+        status, reason = judged(release.ranges, one.status, one.reason, [term.name for term in terms])
+        if reason != one.reason:
+            result = one.withheld(status, reason)
     return result if release.plan.declared.plain else _with_units(result, release)
 
 

@@ -258,7 +258,7 @@ def independent_words(schema: Any) -> str:
         own = schema.cluster
         return (
             f"independent values of {own.column} with at most about {own.most:,.6g} members each, alike by at most {own.icc:g} (sums "
-            "of larger or more alike ones are clipped, and intervals are widened for it)"
+            "of others are clipped, and intervals are widened for it)"
         )
     if isinstance(schema.unit, Unit):
         return f"independent units of {schema.unit.column}, whose rows may depend on each other in any way"

@@ -342,8 +342,7 @@ class Kernel(RangedMethod, FormulaMethod):
     def _intervals_for(self, design: ModelMatrix) -> str:
         return (
             f"the smoothed curve E[K Y]/E[K] for {design.response.name} clipped to its bounds, at each point, and as a "
-            "whole "
-            "where a simultaneous band is asked for; sampling of records and privacy noise, independent records, residuals within the "
+            "whole in a simultaneous band; sampling of records and privacy noise, independent records, residuals within the "
             "residual bound; not the bias of smoothing"
             + (", which undersmoothing makes small" if self.undersmooth else "")
         )

@@ -62,8 +62,8 @@ class ColumnRangeTable(BaseResult):
         own = list(self.ranges.values())
         return (
             Column("term", list(self.ranges), "name", head="column"),
-            Column("low", [one.low for one in own], "number"),
-            Column("high", [one.high for one in own], "number"),
+            Column("range_low", [one.low for one in own], "number", head="low"),
+            Column("range_high", [one.high for one in own], "number", head="high"),
             Column("estimate", [one.beyond for one in own], head="beyond", percent=True),
             Column("ci_low", [one.beyond_low for one in own], "interval", percent=True),
             Column("ci_high", [one.beyond_high for one in own], "interval", percent=True),
@@ -122,7 +122,7 @@ class Ranges(Method):
     """Release the ranges in which the values of numeric columns lie.
 
     The range of a column has its ends at 4 to 8 standard deviations from the
-    mean, with at most 1% of the records beyond an end where they can be seen.
+    mean. At most 1% of the records lie beyond an end where they can be seen.
 
     Parameters
     ----------

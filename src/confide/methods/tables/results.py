@@ -106,7 +106,7 @@ def counted_missing(layout: Layout, margins: Margins | None, rows: MomentRows | 
 
 
 def noisy_numbers(found: Mapping[str, tuple[float, float]]) -> str:
-    """Numbers of missing values by column. Less than twice the SD of its noise is no number but a bound, rounded up.
+    """Numbers of missing values by column. Less than twice the SD of its noise is told as a bound, rounded up.
 
     >>> noisy_numbers({"age": (12.3, 4.0), "bmi": (-3.0, 4.1), "sex": (1.0, 4.1)})
     'age 12 (SD of the noise 4), bmi and sex fewer than 9 each'

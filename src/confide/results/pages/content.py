@@ -297,7 +297,7 @@ class Shown:
 
 
 def ranges_told(release: Release) -> tuple[tuple[str, str], ...]:
-    """What is said of columns that are clipped to ranges that the release found."""
+    """The facts of columns that are clipped to ranges that the release found."""
     clipped = {name: own for name, own in release.ranges.items() if own.clips}
     if not clipped:
         return ()
@@ -552,8 +552,8 @@ _ASSUMED = re.compile(r"\bassumed(?: for [^:]+)?: .*", re.DOTALL)
 def brief(result: Shown, *, alone: bool = True, whole: bool = False) -> tuple[tuple[str, str], ...]:
     """The few notes below a printed table: status, cautions and alarms, what intervals are about, privacy, missing values, release.
 
-    Of more than six, flags of rows of one severity are joined, and the least severe notes are left to the long form. alone: False for one
-    of several tables, which share what is true of their release and of most tables; whole: all of them, each in its own line.
+    Of more than six, flags of rows of one severity are joined, and the least severe notes are left to the long form. `alone`: False for one
+    of several tables, which share what is true of their release and of most tables. `whole`: all of them, each in its own line.
     """
     lines = _lines(result, alone)
     if whole or len(lines) <= _MOST:

@@ -147,9 +147,9 @@ def _some(names: Iterable[str]) -> str:
 def unknown_names(
     kind: type[ConfideError], what: str, text: str, columns: Collection[str], *first: str, also: Collection[str] = ()
 ) -> Any:
-    """The error for all names in a formula or a condition that are no columns, with the text that works; None where all are.
+    """The error for all names in a formula or a condition that are not columns, with the text that works; None where all are.
 
-    first: of the names, what was met. also: names that are allowed beside the columns.
+    first: of the names, what was met. also: names that are allowed with the columns.
 
     >>> print(unknown_names(SchemaError, "where", "agee > sxe", ("age", "sex")))
     2 problems in where.

@@ -19,7 +19,7 @@ Which rows of a unit count, where it has more than the rule allows: those of the
 in unsigned 64-bit arithmetic; mix is the finalizer of SplitMix64 (Steele, Lea, Flood 2014). The words of a row are
 its codes in all schema columns, in the schema's order, and then, for each numeric column, whether the value lay
 outside its bounds. The rows of the unit that are equal in all words are numbered by j = 0, 1, ..., in the order of
-their values (`fine(NAME)`), which the range step can tell apart where the words cannot. So no statistic can see which
+their values (`fine(NAME)`). The range step can tell these apart where the words cannot. So no statistic can see which
 of those that are left equal is called j. Which rows are kept is a function of the unit's own rows as a multiset and
 of the key. It is the same in any order of the records, any batches, files or types of the id. No other unit's rows
 change it. Ties go by words, then j.

@@ -2,9 +2,9 @@
 
 All from the release and the schema. The demand is itself a noisy number: it is stated once, for the coefficient that needs most.
 
-Bounds that nobody knows are found before the sums, and records beyond a found range are few and clipped. Where bounds were declared
-instead, or noise hid the range, they may reach so far from the values that a few records out there move a coefficient unseen. There
-is one rule: beyond a reach of 25, the distance of the farthest bound from the estimated mean in estimated SDs, a feature is not
+A range is found before the sums where no bounds are declared, and records beyond it are few and clipped. Where bounds were
+declared instead, or noise hid the range, they may reach so far that a few records out there move a coefficient unseen. There
+is one rule, on the reach: the distance of the farthest bound from the estimated mean in estimated SDs. Beyond 25 a feature is not
 answered where records may be limited, nor is what is correlated with it.
 
 What tables of regressions say of their counts: records, few of them, and the share of values that were clipped.
@@ -61,7 +61,7 @@ class MissingCoefficients:
 
 
 def reaches(mean: Array, sd: Array) -> Array:
-    """How many SDs the bounds of each term lie from its mean. mean, `sd`: of the terms, in half-widths of the bounds from their middle.
+    """How many SDs the bounds of each term lie from its mean. mean, `sd`: of the terms, in units of half the bounds, from their middle.
 
     >>> reaches(np.array([0.0, -0.5]), np.array([0.5, 0.1])).tolist()
     [2.0, 15.0]

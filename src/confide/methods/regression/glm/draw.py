@@ -1,7 +1,7 @@
 """The rounds behind Fisher scoring: a linear fit, steps, up to what length records have full weight, further steps, its meat.
 
 Guarantee: mu-GDP, add-remove or substitute. Drawn are the count, the linear round (`linear_rows`), every step and the last
-round (`fisher_rows`), the histograms of N^2, of counts (`sums`) and of outcomes (`sums`), the excess and the meat. Each is a Gaussian
+round (`fisher_rows`). So are the histograms of N^2, of counts and of outcomes (`sums`), the excess and the meat. Each is a Gaussian
 mechanism on exact integers. They are adaptively composed: squares of mu add up, to the same sum in all branches, of which the estimated
 number of records chooses one. Coordinates, lines, bounds and the limit of counts follow from what was drawn before. The meat's rows are
 taken at the line after the last step with N, w and r all recomputed there. With the weights of one line and the residuals of another

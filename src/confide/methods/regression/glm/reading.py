@@ -433,7 +433,7 @@ class FisherReading(IndependentRecords, FisherFigures):
 
     @cached_property
     def _tied(self) -> dict[int, int]:
-        """Coefficients that move with one of such a feature."""
+        """Coefficients that move with that of a wide feature."""
         if not self._wide:
             return {}
         correlation = np.abs(self.sandwich.correlation()[:, self._wide])

@@ -37,9 +37,9 @@ _ALL = "Total"
 class TableOneResult(BaseResult):
     """Rows of numbers for all records and for each group. `to_frame` is long, with intervals; the printed table is wide, without them.
 
-    rows; groups: their names; sizes: n of all records and of each group; size_sd: the SD of the noise of one group's n. inference:
-    "population" or "dataset"; weights: their column, with sizes as sums of weights; heaviest: the largest weight, or 1; missing: numbers of
-    missing values by column, each with the SD of its noise.
+    rows; groups: their names; sizes: n of all records and of each group. `size_sd`: the SD of the noise of one group's n. `inference`:
+    "population" or "dataset"; weights: their column, with sizes as sums of weights. `heaviest`: the largest weight, or 1. `missing`:
+    numbers of missing values by column, each with the SD of its noise.
     """
 
     rows: tuple[Row, ...]
