@@ -252,12 +252,12 @@ def test_the_command_line_moves_releases_to_public_totals(
 @pytest.mark.parametrize("link", ["logit", "probit"])
 @pytest.mark.parametrize("name", list(DESIGNS))
 def test_lines_of_an_outcome(name: str, link: str) -> None:
-    """Scores have some 20 bits: 1e-6 of coefficients, 1e-7 of standard errors."""
+    """Scores have some 20 bits: 1e-6 of coefficients, and a fifth of that of standard errors."""
     found = table(name, cf.regression.Logistic("v ~ x + sex + age", link=link))
     for ours, theirs in {"Intercept": "(Intercept)", "x": "x", "sex[T.m]": "sexm", "age": "age"}.items():
         value, error = said(PRINTED)[f"{name}:{link} {theirs}"]
         assert found.params[ours] == pytest.approx(value, rel=1e-6)
-        assert found.bse[ours] == pytest.approx(error, rel=1e-7)
+        assert found.bse[ours] == pytest.approx(error, rel=2e-7)
     assert found.status == "valid" and (found.df <= {"persons": 19_996, "clusters": 996, "strata": 992}[name]).all()
 
 
