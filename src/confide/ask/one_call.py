@@ -119,7 +119,10 @@ def one_call(method: type[Any], verb: str, before: int = 1) -> Callable[..., Any
 
 def _written(verb: str, given: Iterable[Any], chosen: Mapping[str, Any], paid: str) -> str:
     """A call as it is written, of records that are called data. paid: its last arguments."""
-    shown = lambda one: json.dumps(one, ensure_ascii=False) if isinstance(one, str) else repr(one)  # noqa: E731
+
+    def shown(one: Any) -> str:
+        return json.dumps(one, ensure_ascii=False) if isinstance(one, str) else repr(one)
+
     named = [f"{name}={shown(value)}" for name, value in chosen.items()]
     return f"{verb}({', '.join([*map(shown, given), 'data', *named, paid])})"
 

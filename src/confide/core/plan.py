@@ -339,7 +339,7 @@ class Plan:
         parameters = method_parameters(method)
         step = allowance.step if isinstance(allowance, Allowance) else None
         check_bounds(method, bare, statistics, step)
-        if step is not None:
+        if isinstance(allowance, Allowance) and step is not None:
             event, statistics = allowance.with_ranges(event, statistics)
             facts["passes"] = facts.get("passes", 1) + 1
             facts["notes"] = (*facts.get("notes", ()), _RANGES.format(", ".join(step.columns), float(step.share)))

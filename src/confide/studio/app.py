@@ -599,7 +599,7 @@ def content_of(result: Any) -> str:
         if one.kind in ("estimate", "interval", "p") or head == "n"
     ]
     heads = list(dict.fromkeys(heads))
-    what = f"{rows - totals} cells and {totals} {'total' if totals == 1 else 'totals'}" if totals else f"{rows} rows"
+    what = f"{rows - totals} cells and {totals} total{'' if totals == 1 else 's'}" if totals else f"{rows} rows"
     return f"A table of {what}{f' with {listed(heads)}' if heads else ''}"
 
 

@@ -65,6 +65,11 @@ class MeasuredTable(CellTable):
             return UnitSums(n, s, q, c, d, *noises, *squares, rough=self.margins.rough(axes))
         return WeightedSums(n, s, q, c, d, *noises, *squares)
 
+    def in_range(self, column: int) -> bool:
+        """Whether a column is clipped to a range that was found, which bounds its skewness."""
+        own = self.ranges.get(self.measured[column])
+        return own is not None and own.clips
+
     def loose(self, axes: Axes, column: int) -> MeanSums:
         """`sums` for combinations of cells: a unit in several of them adds at most sum omega e^2 to the variance."""
         own = self.sums(axes, column)

@@ -101,11 +101,6 @@ class MeanTable(MeasuredTable):
             return np.zeros(len(sums.n), dtype=np.bool_)
         return sums.skewed
 
-    def in_range(self, column: int) -> bool:
-        """Whether a column is clipped to a range that was found, which bounds its skewness."""
-        own = self.ranges.get(self.measured[column])
-        return own is not None and own.clips
-
     def covariance(self, axes: Axes, column: int, one: int, other: int) -> float:
         """Between two means of a marginal: the noise that they share by least squares."""
         sums, (_, half) = self.sums(axes, column), self._scale(column)

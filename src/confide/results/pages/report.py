@@ -110,18 +110,20 @@ def _sentence(result: Shown, seen: View, level: str) -> str:
         if ratio:
             cells = seen.rows[place]
             said = f"the {odds} {'are' if odds.startswith('odds') else 'is'} {cells[at]} times as high"
-            ends = "" if DASH in (cells[at], cells[low]) else f"{level} CI {cells[low]} to {cells[low + 1]}"
-            return f"{said} where {group} is {first} as where it is {base}{same} ({ends})" if ends else ""
-    numbers = [float(seen.columns[k].values[place]) for k in (at, low, low + 1)]
-    if not np.isfinite(numbers).all() or numbers[0] == 0:
+            if DASH in (cells[at], cells[low]):
+                return ""
+            interval = f"{level} CI {cells[low]} to {cells[low + 1]}"
+            return f"{said} where {group} is {first} as where it is {base}{same} ({interval})"
+    gap, least, most = (float(seen.columns[k].values[place]) for k in (at, low, low + 1))
+    if not np.isfinite([gap, least, most]).all() or gap == 0:
         return ""
-    sign = -1 if numbers[0] < 0 else 1
-    crosses = numbers[1] <= 0 <= numbers[2]
-    ends = numbers[1:] if crosses or sign > 0 else [-numbers[2], -numbers[1]]
-    told = [Column("estimate", [abs(numbers[0])]), *(Column("ci", [end], "interval") for end in ends)]
-    gap, below, above = cells_of(result, told, 0)
+    sign = -1 if gap < 0 else 1
+    crosses = least <= 0 <= most
+    ends = (least, most) if crosses or sign > 0 else (-most, -least)
+    told = [Column("estimate", [abs(gap)]), *(Column("ci", [end], "interval") for end in ends)]
+    size, below, above = cells_of(result, told, 0)
     interval = f"{level} CI {'of the difference ' if crosses else ''}{below} to {above}"
-    higher = f"{gap} {'lower' if sign < 0 else 'higher'}"
+    higher = f"{size} {'lower' if sign < 0 else 'higher'}"
     return f"{what} is {higher} where {group} is {first} than where it is {base}{same} ({interval})"
 
 

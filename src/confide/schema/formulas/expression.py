@@ -227,7 +227,8 @@ def unknown_in(formula: str, schema: Schema) -> PlanError | None:
 
 def unknown_column(name: str, schema: Schema, formula: str) -> PlanError:
     """The error for a name in a formula that the schema does not have, and for all others of the formula."""
-    return unknown_names(PlanError, "the formula", formula, schema.names, name)
+    found: PlanError = unknown_names(PlanError, "the formula", formula, schema.names, name)
+    return found
 
 
 class _Reader:
