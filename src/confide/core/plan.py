@@ -256,6 +256,8 @@ class Plan:
         public.
     made_for : Schema, optional
         The schema as the object that `schema` was written from.
+    clipped : Schema, optional
+        The schema with the ranges that a release found.
 
     Notes
     -----
@@ -290,6 +292,7 @@ class Plan:
     notes: tuple[str, ...] = field(default=(), repr=False, metadata=LIVE)
     planned_n: int | None = field(default=None, repr=False, metadata=LIVE)
     made_for: Schema | None = field(default=None, repr=False, metadata=LIVE)
+    clipped: Schema | None = field(default=None, repr=False, metadata=LIVE)
 
     @classmethod
     def of(
@@ -369,9 +372,14 @@ class Plan:
             **facts,
         )
 
-    @cached_property
+    @property
     def declared(self) -> Schema:
-        """The schema as an object; for a plan from a file it is read from the plan's facts. `ReleaseError` where they hold none."""
+        """The schema as an object, with the ranges that a release found."""
+        return self.asked if self.clipped is None else self.clipped
+
+    @cached_property
+    def asked(self) -> Schema:
+        """The schema as it was asked with; for a plan from a file it is read from the plan's facts. `ReleaseError` where they hold none."""
         if self.made_for is not None:
             return self.made_for
         try:

@@ -328,7 +328,7 @@ def ranges_of(public: Mapping[str, Any], plan: Any) -> dict[str, ColumnRange]:
     if paid and paid != named:
         raise _damaged(min(paid ^ named))
     found = {name: public[spend_name(name)] for name in sorted(named)}
-    columns = Schema.from_dict(plan.schema).columns
+    columns = plan.asked.columns
     return {name: ColumnRange.from_array(name, values, columns.get(name)) for name, values in found.items()}
 
 
@@ -408,7 +408,7 @@ def in_ranges(
     _check_sums(plan, own, drawn)
     # in a publication, what counts the rows of units is drawn by this plan
     units = {name: one for name, one in plan.statistics.items() if one.by_unit}
-    facts = {"statistics": {**units, **own}, "constants": made.constants, "made_for": schema}
+    facts = {"statistics": {**units, **own}, "constants": made.constants, "clipped": schema}
     return recoded_columns(source, schema, found), replace(plan, **facts)
 
 

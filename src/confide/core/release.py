@@ -48,7 +48,6 @@ from confide.core.statistic import Statistic
 from confide.core.units.privacy_unit import protected
 from confide.errors import NoConversion, NoResult, PlanError, ReleaseError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, gaussian_delta
-from confide.schema import Schema
 
 #: Between the name of a part and a name in it.
 _OF = "/"
@@ -177,8 +176,7 @@ class Release:
     def __post_init__(self) -> None:
         if self.ranges:
             # what reads the release has the columns as they were added up
-            schema = ranged(Schema.from_dict(self.plan.schema), self.ranges)
-            object.__setattr__(self, "plan", replace(self.plan, made_for=schema))
+            object.__setattr__(self, "plan", replace(self.plan, clipped=ranged(self.plan.asked, self.ranges)))
 
     @cached_property
     def ranges(self) -> Mapping[str, ColumnRange]:

@@ -19,7 +19,6 @@ from confide.core.units.subgroup import check_subgroup
 from confide.engine.planning import check_ledger
 from confide.errors import ConfideError, NoResult, PlanError, PrivacyError, ReleaseError
 from confide.guarantees import Guarantee
-from confide.schema import Schema
 from confide.schema.formulas.conditions import parse_predicate
 
 if TYPE_CHECKING:
@@ -159,7 +158,7 @@ def _read_method(release: Release) -> Method:
         method = registry.make(made.name, **made.parameters)
         _check_parameters(method, release.plan)
         # a publication found these ranges, so that the plan of the analysis does not name them
-        found = method.to_find(Schema.from_dict(release.plan.schema)) if method.bounds == "shared" else release.ranges
+        found = method.to_find(release.plan.asked) if method.bounds == "shared" else release.ranges
         if set(release.ranges) != set(found):
             raise ReleaseError(_ALTERED)
     return method
@@ -167,7 +166,7 @@ def _read_method(release: Release) -> Method:
 
 def _check_parameters(method: Method, made: Plan) -> None:
     """Raise what parameters raise that no plan of this schema can have had: a formula, a column, a subgroup."""
-    schema = Schema.from_dict(made.schema)
+    schema = made.asked
     method.about(schema)
     if method.where is not None:
         parse_predicate(method.where, schema)

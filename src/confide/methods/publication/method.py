@@ -424,7 +424,7 @@ class Publication(Method):
     def infer(self, release: Release, options: ResultOptions | None = None) -> Report:
         """The results of all analyses. Options of one analysis are for its part: `cf.infer(release.child("model"), ...)`."""
         (options or ResultOptions()).only()
-        schema = Schema.from_dict(release.plan.schema)
+        schema = release.plan.asked
         pooled, _ = self._pooled(schema)
         self._check_children(release.plan, pooled)
         of = {name: pool for pool in pooled for name in pool.names}
@@ -443,7 +443,7 @@ class Publication(Method):
     def _check_children(self, plan: Plan, pooled: Iterable[Pool]) -> None:
         """Raise `ReleaseError` unless the parts of a plan are these analyses, each at its share of the level."""
         level, whose = plan.guarantee, protected(plan.schema)
-        schema = Schema.from_dict(plan.schema)
+        schema = plan.asked
         parts, step = self._drawn(pooled, schema), self.ranges(schema)
         asked = {name: (method.name, method_parameters(method)) for name, (method, _) in parts.items()}
         found = {name: (one.method.name, dict(one.method.parameters)) for name, one in plan.children.items()}
