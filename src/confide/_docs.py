@@ -42,7 +42,7 @@ PARAMETERS: Mapping[str, str] = {
     "bounds": (
         '{"auto", "declared", "found"}, default "auto"\nTo which bounds columns are clipped before they are added up. "auto" finds the '
         "range of each numeric column privately, for a tenth of the cost, and keeps declared bounds where their noise is small. "
-        '"found" never keeps them. "declared" finds none, and each column needs bounds in the schema.'
+        '"found" uses the range also where they would do. "declared" finds none, and each column needs bounds in the schema.'
     ),
     "limit": (
         '{"auto", "none"}, default "auto"\nThreshold at which extreme scores are clipped. With "none" no tail assumption is needed and '

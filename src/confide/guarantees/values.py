@@ -307,7 +307,7 @@ def from_hex(text: object, name: str) -> float:
     if number is None or number.hex() != text:
         raise PrivacyError(
             f"{name} in a file must be a float.hex text such as '0x1.0000000000000p+0', got {text!r}",
-            "write it with to_dict()",
+            "write the file with to_dict()",
         )
     return number
 
@@ -712,7 +712,7 @@ class RDP(_Value):
     @classmethod
     def _decoded(cls, data: object, name: str) -> Any:
         if not isinstance(data, list):
-            raise PrivacyError(f"{name} in a file must be a list of float.hex texts", "write it with to_dict()")
+            raise PrivacyError(f"{name} in a file must be a list of float.hex texts", "write the file with to_dict()")
         return tuple(from_hex(text, name) for text in data)
 
     def _levels(self) -> list[str]:
@@ -768,7 +768,7 @@ class TradeOff(_Value):
     @classmethod
     def _decoded(cls, data: object, name: str) -> Any:
         if not isinstance(data, Mapping):
-            raise PrivacyError(f"{name} in a file must be an object", "write it with to_dict()")
+            raise PrivacyError(f"{name} in a file must be an object", "write the file with to_dict()")
         return curve_from_dict(dict(data))
 
     def _levels(self) -> list[str]:
@@ -810,12 +810,12 @@ def guarantee_from_dict(data: Mapping[str, Any]) -> Guarantee:
     kind = _KINDS.get(data["type"]) if isinstance(data, Mapping) and isinstance(data.get("type"), str) else None
     if kind is None:
         raise PrivacyError(
-            f"a guarantee in a file is an object whose 'type' is one of {', '.join(_KINDS)}", "write it with to_dict()"
+            f"a guarantee in a file is an object whose 'type' is one of {', '.join(_KINDS)}", "write the file with to_dict()"
         )
     wanted = {"type", *(f.name for f in fields(kind))}
     if set(data) != wanted:
         raise PrivacyError(
-            f"a {data['type']} in a file has exactly the keys {', '.join(sorted(wanted))}", "write it with to_dict()"
+            f"a {data['type']} in a file has exactly the keys {', '.join(sorted(wanted))}", "write the file with to_dict()"
         )
     numbers = {name: kind._decoded(data[name], name) for name in kind.numbers()}
     return kind(

@@ -852,7 +852,7 @@ def column_from_dict(data: Any) -> Column:
     kind = data.get("kind") if isinstance(data, Mapping) else None
     if not isinstance(kind, str) or kind not in kinds:
         raise SchemaError(
-            f"the kind of a column must be one of {', '.join(kinds)}, got {kind!r}", "write it with to_dict()"
+            f"the kind of a column must be one of {', '.join(kinds)}, got {kind!r}", "write the file with to_dict()"
         )
     try:
         return kinds[kind].from_dict(data)

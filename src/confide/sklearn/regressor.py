@@ -202,16 +202,6 @@ class PrivateRegressor(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         _, columns = columns_of(X, "X")
         return np.asarray(self.result_.predict(dict(zip(self._features, columns, strict=True))), dtype=np.float64)
 
-    def _reason(self, result: Any) -> str:
-        """The result's reason. A setting of the method is named as it is given to an estimator."""
-        design = result.design if isinstance(result, DesignEstimates) else None
-        formula = "y ~ x" if design is None else design.formula
-        return (
-            super()
-            ._reason(result)
-            .replace("ask limit='none'", f'give method=cf.regression.LeastSquares({formula!r}, limit="none")')
-        )
-
     def _keep(self, result: Any, features: tuple[str, ...]) -> None:
         readable = np.full(len(result.names), np.nan) if result.status in WITHOUT_NUMBERS else result.estimates
         slopes = dict(zip(result.names, map(float, readable), strict=True))

@@ -432,7 +432,7 @@ class ColumnRanges(RangeStep):
 class RangedMethod(Method):
     """Base of methods that add numbers up, and may find the ranges of their columns first. Field: bounds.
 
-    "auto": ranges are found, and declared bounds kept where their noise is small. `"found"`: and never kept.
+    "auto": ranges are found, and declared bounds kept where their noise is small. `"found"`: also used where declared bounds would do.
     `"declared"`: no range is found.
     `"shared"`: they are found by the publication that it is part of.
     """

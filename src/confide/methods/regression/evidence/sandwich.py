@@ -246,11 +246,8 @@ class ReleaseReader:
 
     @cached_property
     def box(self) -> Box:
-        """Where z is measured from: a release from before ranges were found holds it."""
-        if "box" not in self.release.public:
-            return Box.of(self.design)
-        middle, half = self._public("box")
-        return Box(tuple(map(float, middle)), tuple(map(float, half)))
+        """Where z is measured from."""
+        return Box.of(self.design)
 
     @cached_property
     def counting(self) -> Counting | None:
