@@ -98,6 +98,10 @@ class FirstHalf(NearestMean):
 
 #: Of methods about persons with several rows.
 PERSONS = cf.Schema(SCHEMA.columns, unit=cf.Unit("pid"))
+#: Bounds far from the values, which ranges have to find.
+WIDE = cf.Schema(
+    {**SCHEMA.columns, "x": cf.Numeric(0, 4_000), "w": cf.Numeric(-500, 1_000), "y": cf.Numeric(-3_000, 9_000)}
+)
 _MIXED = "y ~ x + w + g"
 _PLAIN = "y ~ x + w"
 
@@ -253,12 +257,14 @@ def schema_of(method: Any) -> cf.Schema:
     """The schema of a case's method."""
     if method.name in ("within", "distinct_counts", "distinct_shares"):
         return PERSONS
+    if isinstance(method, RangedMethod) and method.bounds == "found":
+        return WIDE
     return COMPLETE if method.name in _OWN else SCHEMA
 
 
 def frame_of(schema: cf.Schema) -> pd.DataFrame:
     """Records of a case; persons have three rows."""
-    frame = schema.sample(1500, 7)
+    frame = (SCHEMA if schema is WIDE else schema).sample(1500, 7)
     return frame.assign(pid=frame["pid"] // 3) if schema is PERSONS else frame
 
 
