@@ -23,6 +23,7 @@ from confide.core import Gram, Method, Plan, Source, Statistic, Total, seal
 from confide.core.events import OpaqueRelease, nodes
 from confide.core.plan import BESIDE, Lazy, method_parameters
 from confide.core.ranges import as_fine, fine_row
+from confide.core.units.contributions import shown
 from confide.core.units.privacy_unit import UNIT_ROW, WHOLE_ROW
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP, Guarantee, PureDP
@@ -152,7 +153,8 @@ def run(method: Method, plan: Plan, source: Simulated, noise: Any) -> Run:
     """Draw and read, as a release would; what has no result, for a reason that a release would have too, is an empty run."""
     try:
         with np.errstate(all="ignore"):
-            result: Any = method.infer(seal(method, source, plan, noise))
+            release = seal(method, source, plan, noise)
+            result: Any = shown(method.infer(release), release)
             return Run(result, result.foreseen() if isinstance(result, BaseResult) else Foreseen({}))
     except (ConfideError, ArithmeticError, np.linalg.LinAlgError):
         return Run()
@@ -194,6 +196,11 @@ class Setting:
         return cls(replace(method, where=None), schema, made.requested, n)
 
     @property
+    def near(self) -> Schema:
+        """Where its scenarios lie: the schema, with bounds where none are declared. The method is told nothing of these."""
+        return self.schema.closed
+
+    @property
     def chosen(self) -> bool:
         """Whether a private choice names what the results are of, which simulated records do not tell."""
         return any(isinstance(node, OpaqueRelease) for node in nodes(self.plan(self.n).event))
@@ -211,7 +218,7 @@ class Setting:
     def runs(self, n: int, count: int) -> tuple[Run, ...]:
         """One for each scenario."""
         plan, found = self.plan(n), list[Run]()
-        for scenario in scenarios(self.schema, self.columns, count):
+        for scenario in scenarios(self.near, self.columns, count):
             found.append(simulated(self.method, plan, scenario, n))
             if found[-1].result is not None and not found[-1].seen.errors:
                 break  # its results have no standard errors
@@ -224,7 +231,7 @@ class Setting:
         if not isinstance(given.get("formula"), str):
             return ()
         outcomes = {name: Integer(0, 1) for name in self.columns.response if self.schema[name].steps == 2}
-        schema = self.schema.with_columns({**self.schema.columns, **outcomes})
+        schema = self.near.with_columns({**self.near.columns, **outcomes})
         try:
             return ModelMatrix.of(given["formula"], schema, term_bounds=given.get("term_bounds")).terms
         except ConfideError:
@@ -360,8 +367,8 @@ def _table(setting: Setting, sizes: Sequence[int], given: Mapping[str, Any]) -> 
     if not names or (answered and not any(answered)):
         return dict(given)
     columns = setting.columns.names
-    known, alike = not unstated(setting.schema, columns), _alike(names, setting)
-    table: dict[str, Any] = {"assumes": _assumes(known, count), "note": _note(setting.schema, columns)}
+    known, alike = not unstated(setting.near, columns), _alike(names, setting)
+    table: dict[str, Any] = {"assumes": _assumes(known, count), "note": _note(setting.near, columns)}
     if given:
         table = {**given, "assumes": table["assumes"], "note": given["assumes"]}
     told = [one for runs in found.values() for one in runs if one.seen.errors]
@@ -396,7 +403,7 @@ def _alike(names: Sequence[str], setting: Setting) -> dict[str, tuple[list[int],
     one term alone: per half-range they are alike, where as many values are possible.
     """
     used = Counter(column for term in setting.terms for column in term.columns)
-    told = {term.name: (_kind(term, setting.schema, used), (term.high - term.low) / 2) for term in setting.terms}
+    told = {term.name: (_kind(term, setting.near, used), (term.high - term.low) / 2) for term in setting.terms}
     kinds = [told.get(name, (name, 1.0)) for name in names]
     places = {kind: [j for j, (other, _) in enumerate(kinds) if other == kind] for kind, _ in kinds}
     return {
@@ -458,7 +465,7 @@ def _note(schema: Schema, columns: Sequence[str]) -> str:
         column: Any = schema[silent[0]]
         quarter = (column.high - column.low) / 4
         return (
-            f"Ranges are wide because the schema states no typical values of {', '.join(silent)}. For example,\n"
+            f"The forecast is wide because the schema states no typical values of {', '.join(silent)}. For example,\n"
             f"  [columns.{silent[0]}]  typical = [{column.low + quarter:g}, {column.high - quarter:g}]"
         )
     if not whole(schema, columns):

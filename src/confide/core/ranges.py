@@ -463,8 +463,9 @@ def judged(
     answered = status in ("valid", "partial")
     # a column that lies around one value, and is clipped there
     flat = [name for name in features if name in found and found[name].clips and not found[name].spread]
-    if flat and "varies at all" not in reason:
-        told = f"noise hides whether {' and '.join(flat)} varies at all: leave it out of the formula"
+    if flat and "at all: leave" not in reason:
+        vary, them = ("varies", "it") if len(flat) == 1 else ("vary", "them")
+        told = f"noise hides whether {' and '.join(flat)} {vary} at all: leave {them} out of the formula"
         return ("imprecise" if answered else status), "; ".join(filter(None, (told, reason)))
     if not answered:
         return status, reason

@@ -219,7 +219,7 @@ def plan(
         seen = made.outlook(method.plan(near, request, n=size), n)
     if not seen.children:
         # simulated when it is looked at, so that a release pays nothing for it
-        seen = replace(seen, forecast=Forecast(made, method, near, size, seen.forecast))
+        seen = replace(seen, forecast=Forecast(made, method, schema, size, seen.forecast))
     return replace(seen, notes=(*seen.notes, note)) if note else seen
 
 
