@@ -235,6 +235,7 @@ def test_more_records_and_more_budget_bring_smaller_errors_and_answers() -> None
     assert "all coefficients: chance high (" in " ".join(rich.summary().split())
 
 
+@pytest.mark.usefixtures("whole_forecasts")
 def test_what_nothing_public_tells_apart_shares_one_interval() -> None:
     wide = of("y ~ a + b", BARE)["4,000"]
     # half-ranges of 50 and 5; numbers are rounded to two digits
@@ -247,6 +248,20 @@ def test_what_nothing_public_tells_apart_shares_one_interval() -> None:
     assert alike["g[T.v]"] == alike["g[T.w]"]
     told = of("y ~ a + g", TOLD)["4,000"]
     assert told["g[T.w]"] > 1.5 * told["g[T.v]"]
+
+
+@pytest.mark.parametrize(
+    "method", [cf.tables.Means("a ~ 1", inference="population"), cf.regression.LeastSquares("y ~ a")], ids=["mean", "line"]
+)
+def test_a_forecast_knows_that_few_records_hide_where_values_lie(method: Any) -> None:
+    """A release of 200 records of columns without bounds has no range, and a forecast in the bounds of test data would promise one."""
+    some = cf.Schema({**BARE.columns, "a": cf.Numeric(), "y": cf.Numeric()})
+    assert cf.plan(method, some, cf.GDP(1.0), n=200).forecast["valid"] == {"200": 0.0}
+    data = cf.read(some.sample(200, seed=1), some)
+    result = cf.infer(cf.release(method, data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)))
+    assert result.status == "imprecise" and "may lie beyond" in result.reason
+    (chance,) = cf.plan(method, some, cf.GDP(1.0), n=5_000).forecast["valid"].values()
+    assert chance > 0.9
 
 
 def test_a_table_is_plain_in_a_file_and_prints_as_itself() -> None:
