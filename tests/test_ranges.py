@@ -181,7 +181,8 @@ def test_the_title_names_what_was_clipped(frame: pd.DataFrame) -> None:
     table = cf.infer(released(cf.tables.Means("x ~ g", inference="population", bounds="auto"), frame))
     high = f"{table.ranges['x'].high:,.10g}"
     assert table.title == f"Mean x by g, x top-coded at {high}" and f"x top-coded at {high}" in str(table)
-    assert f"top-coded at {high}" in table.test("t", "g").title
+    test = table.test("t", "g")
+    assert f"top-coded at {high}" in test.title and f"Ranges         x top-coded at {high}" in test.summary()
     assert table.to_dict()["ranges"]["x"]["high"] == table.ranges["x"].high
     line = cf.infer(released(cf.regression.LeastSquares("y ~ x", bounds="auto"), frame))
     assert "y clipped to [" in dict(line.legend)["Ranges"]

@@ -66,7 +66,7 @@ def test_statements_name_the_id_column(tmp_path: Path) -> None:
     plan = cf.plan(LINE, UNIT, cf.GDP(1.0))
     assert {one.unit for one in plan.guarantees} == {"pid"} == {plan.requested.unit}
     said = " ".join(plan.summary().split())
-    assert "any one pid with all its rows; at most 1 row's worth counts (enforced)" in said
+    assert "any one pid with all its rows added or removed; at most 1 row's worth counts (enforced)" in said
     assert plan.guarantee.assumptions == ("pid is given to the unit, not by its place in the data",)
     assert cf.plan(LINE, UNIT, cf.GDP(1.0, unit="pid")) == plan
     release = cf.release(LINE, cf.read(people(), UNIT), cf.GDP(1.0), ledger=ledger)

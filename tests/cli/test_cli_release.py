@@ -28,7 +28,9 @@ def test_plan_prints_its_table_and_charges_nothing(book):
     out = good(*PLAN, "--n", "2000", "--ledger", "ledger.db", "-o", "plan.json").out
     plan = Plan.from_json(Path("plan.json").read_text())
     budget = "25.0% of the budget of 'survey'; 75.0% would remain"
-    head, *others = plan.summary(budget=budget).splitlines()
+    head, *others, last = plan.summary(budget=budget).splitlines()
+    assert last.endswith("(budget items, scenarios: summary(verbose=True))") and f"Plan ID    {plan.sha256[:8]}" in out
+    assert "summary(" not in out and "(budget items, scenarios: --verbose)" in out
     # a forecast knows the title of the result, a file what is estimated
     assert head.startswith("Plan: linear regression of happy on age, children") and set(others) <= set(out.splitlines())
     assert "Plan: linear regression of happy on age, children" in out

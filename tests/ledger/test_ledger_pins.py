@@ -185,5 +185,5 @@ def test_a_plan_says_what_it_assumes_of_rows() -> None:
         cf.Schema({"v": cf.Numeric(0, 1), "w": cf.Numeric(0, 1)}, unit="person", rows_per_unit=3),
     )
     said, given = (" ".join(cf.plan(_line(), schema, GDP(1.0)).summary().split()) for schema in (bare, told))
-    assert "Protects one record. Where a person has several rows, set unit in the schema" in said
-    assert "rows per unit 3 (declared), unit person" in given
+    assert "Protects one record added or removed. If a person has several rows, set `unit` in the schema" in said
+    assert "Protects one person with at most 3 rows (declared, not enforced) added or removed" in given

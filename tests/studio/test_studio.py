@@ -159,6 +159,9 @@ def test_a_refusal_by_the_ledger_charges_nothing(visitor, tmp_path):
     sha256 = visitor.studio.folder.request("dear").plan.sha256
     answer = visitor.post(f"{page}/approve", {"sha256": sha256, "data": "survey.csv", "ledger": "ledger.db/survey"})
     assert answer.status == 422 and "mu" in answer.text and _charges(tmp_path) == 0
+    for text in (answer.text, visitor.get(page).text):
+        assert "Allowed: mu up to 1" in text and "Nothing was charged." in text
+        assert "GDP(" not in re.sub(r"<pre.*?</pre>", "", text, flags=re.DOTALL), "a page has forms, no calls"
     assert visitor.post(f"{page}/refuse", {"reason": ""}).status == 422
     visitor.post(f"{page}/refuse", {"reason": "too dear"})
     assert "Refused: too dear" in visitor.get(page).text

@@ -397,11 +397,17 @@ def show_result(
     with session.doing("showing the result"):
         every = {"verbose": True} if session.verbose and isinstance(result, (BaseResult, Report)) else {}
         text = result.summary(**_level(result.summary, alpha), **every)
-    text = text.replace(PUBLISHED, UNCHARGED) if session.uncharged else text
+    if session.uncharged:  # what stands at the right end of the line stays there
+        wider = " " * (len(UNCHARGED) - len(PUBLISHED))
+        text = text.replace(f"{PUBLISHED}  {wider}", f"{UNCHARGED}  ").replace(PUBLISHED, UNCHARGED)
     # the last line has the release ID, and room for where the rest is
     start, _, last = text.rpartition("\n")
     fits = last.startswith("Release ID") and len(last) < 52 and not every
-    text = "\n".join(filter(None, [start, f"{last:<53}(details: --verbose)"])) if fits else text
+    # a model that prints ratios has its coefficients behind an option
+    ratio = result.ratio_name if isinstance(result, BaseResult) else ""
+    called = "log odds" if ratio == "odds ratio" else "coefficients"
+    more = f"{called} and intercept: --log-odds" if ratio and f" {ratio} " in text else "details: --verbose"
+    text = "\n".join(filter(None, [start, f"{last:<{71 - len(more)}}({more})"])) if fits else text
     session.say(text.replace("to_frame()", "--csv FILE").replace("summary(verbose=True)", "--verbose"))
     result = drawings.looking(result)
     ways: dict[str, tuple[str, Callable[[Path], object]]] = {

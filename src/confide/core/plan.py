@@ -45,6 +45,11 @@ from confide.schema.formulas.names import level_name
 
 #: What a table covers: the population that the records are a sample of, or these very records.
 INFERENCE_TARGETS = ("population", "dataset")
+#: What intervals are about, in one line: a population that the records are a sample of, or these records.
+INTERVALS_FOR = {
+    "population": "the population: sampling error and privacy noise",
+    "dataset": "exactly these records: privacy noise only, no sampling error",
+}
 TARGETS_ALLOWED = "population  the records are a sample of it\ndataset     exactly these records"
 
 
@@ -139,7 +144,7 @@ register(ResultOptions, ResultOptions.to_dict, ResultOptions.from_dict)
 # columns on a screen
 _WIDEST = 80
 
-_RANGES = "the ranges of {} are found first, for {:0.0%} of the cost; estimates are of the columns clipped to them"
+_RANGES = "the ranges of {} are found first, for {:0.0%} of the cost; a value beyond counts as the nearest end"
 _DELTA = (
     "delta = {:.3g} is above 1/n = {:.2g}: with that probability a release may protect nobody, and publishing one record in full would "
     "meet it; ask for a delta far below"
@@ -547,20 +552,22 @@ class Plan:
         facts += [("Cost", text) for text in [budget, kind_words(self.requested)] if text]
         others = [one for one in self.guarantees if verbose and one != self.requested]
         facts += [("Implies", kind_words(one)) for one in others]
-        facts += [("Protects", unit_words(self.schema, self.rule, whole=WHOLE in self.constants))]
+        protects = unit_words(self.schema, self.rule, whole=WHOLE in self.constants, relation=self.relation)
+        facts += [("Protects", protects)]
         weak = [("Caution", text) for text in [weakness(self.requested)] if text]
         after = [*weak, *(("Caution", text) for text in self.warnings), *(("Note", text) for text in self.notes)]
-        after += [("Intervals for", self.intervals_for)]
+        after += [("Intervals for", self.intervals_for if verbose else self._covered)]
         if verbose:
             after += [("Scenarios", self.forecast["assumes"])] if "note" in self.forecast else []
             after += [("Passes", f"{self.passes} over the records")]
-        more = "" if verbose else f"{'(budget items, scenarios: --verbose)':>{_WIDEST - 19 - 4}}"
+        more = "" if verbose else f"{'(budget items, scenarios: summary(verbose=True))':>{_WIDEST - 19 - 4}}"
         after += [("Plan ID", self.sha256)] if verbose else []
         lines = [f"Plan: {self._title}", "", *_labelled(facts), *self._errors]
         for name, child in self.children.items():
             lines += ["", f"{name}: {child._title}", "", *_labelled([("Cost", kind_words(child.guarantee))])]
             lines += [*_labelled(child._outlooks), *child._errors]
-            said = [("Intervals for", child.intervals_for), *(("Caution", text) for text in child.warnings)]
+            told = child.intervals_for if verbose else child._covered
+            said = [("Intervals for", told), *(("Caution", text) for text in child.warnings)]
             lines += ["", *_labelled([*said, *(("Note", text) for text in child.notes)])]
         if verbose:
             head = f"{'budget item':<18}{'share':>8}{'cost':>22}{'noise SD / sensitivity':>23}{'numbers':>9}"
@@ -584,6 +591,12 @@ class Plan:
         return [*told, ("Needed", needed)] if needed else told
 
     @property
+    def _covered(self) -> str:
+        """What the intervals are about, in short: of a method that is told, what it was told."""
+        asked = self.method.parameters.get("inference")
+        return INTERVALS_FOR.get(str(asked)) or self.intervals_for.partition("; ")[0]
+
+    @property
     def _title(self) -> str:
         """The title that results have, in running text; the estimand where none is known."""
         title = str(self.forecast.get("title", ""))
@@ -598,8 +611,9 @@ class Plan:
             return []
         # what the numbers are of, or why they are rough, is part of them; the family of scenarios is for verbose
         note = self.forecast.get("note", self.forecast["assumes"])
-        told = (line for part in note.splitlines() for line in wrap(part, _WIDEST, break_long_words=False))
-        return ["", *_error_lines(self.forecast), *told]
+        told = [line for part in note.splitlines() for line in wrap(part, _WIDEST, break_long_words=False)]
+        # what goes on in small letters says what the numbers above are of; a sentence stands apart
+        return ["", *_error_lines(self.forecast), *([""] if note[:1].isupper() else []), *told]
 
     def published(self) -> Plan:
         """This plan without anything live, because a record map may hold more than the file says and a forecast a number

@@ -221,7 +221,7 @@ class Studio:
             words = "Nothing was done. Go to the first page, and begin there."
             return self._message("This form is of another session", words, 403)
         if isinstance(error, ConfideError):
-            return self._message("That cannot be done", str(error), 422)
+            return self._message("That cannot be done", "\n".join(approvals.refusal(error)), 422)
         # its words may be about records
         words = "What went wrong is not shown, because its words may be about records. A charge that was made stays in the ledger."
         return self._message("That stopped", words, 500)
@@ -465,7 +465,7 @@ class Studio:
         chosen = {"data": self.folder.records_of_schema(about), "ledger": named[0] if len(named) == 1 else None}
         costs = approvals.costs(self.folder, named, plan, about)
         data = sorted(self.folder.data(), key=lambda name: name != chosen["data"])
-        protects = unit_words(plan.schema, plan.rule, whole=WHOLE in plan.constants)
+        protects = unit_words(plan.schema, plan.rule, whole=WHOLE in plan.constants, relation=plan.relation)
         return {"data": data, "ledgers": ledgers, "chosen": chosen, "costs": costs, "protects": protects}
 
     def _seen(self, asked: Request) -> Plan:

@@ -24,7 +24,7 @@ from confide import engine
 from confide.ask.menu import reading_of
 from confide.core import Plan, Release
 from confide.engine.planning import pins
-from confide.errors import ConfideError, LedgerBusy, PlanError, ReleaseError
+from confide.errors import BudgetExceeded, ConfideError, LedgerBusy, PlanError, ReleaseError
 from confide.ledger import Ledger, same_name
 from confide.ledger.printing import left, percent
 from confide.schema import Schema
@@ -309,8 +309,26 @@ def costs(folder: Folder, named: Sequence[str], plan: Plan, about: Schema) -> li
             with closing(Ledger.open(folder.path(name), dataset=dataset)) as book:
                 found.append((one, Cost.of(plan, book, about.dataset), ""))
         except ConfideError as error:
-            found.append((one, None, str(error)))
+            found.append((one, None, " ".join(refusal(error))))
     return found
+
+
+def refusal(error: ConfideError) -> list[str]:
+    """The lines of a refusal on a page. Its readers fill in forms, so that a call in Python helps none of them.
+
+    >>> refusal(BudgetExceeded("this release costs 56.2% of the budget of 'survey'; 52.2% is left", "privacy=...", allowed="mu up to 1.4"))
+    ["This release costs 56.2% of the budget of 'survey'; 52.2% is left.", 'Allowed: mu up to 1.4. Make a new request with that, or have
+    the steward raise the budget.', 'Nothing was charged.']
+    """
+    if not isinstance(error, BudgetExceeded) or not error.allowed:
+        return str(error).split("\n")
+    problem, none = f"{error.problem[:1].upper()}{error.problem[1:]}.", error.allowed.startswith("nothing")
+    way = (
+        "The steward may raise the budget"
+        if none
+        else "Make a new request with that, or have the steward raise the budget"
+    )
+    return [problem, f"Allowed: {error.allowed}. {way}.", "Nothing was charged."]
 
 
 def has_one(folder: Folder, about: Schema) -> bool:

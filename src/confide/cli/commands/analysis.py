@@ -304,10 +304,10 @@ def plan(
         try:
             quote = None if book is None else book.preview(planned.guarantees)
         except ConfideError:
-            session.say(planned.summary(verbose=session.verbose))
+            session.say(_said(planned.summary(verbose=session.verbose)))
             raise
         budget = "" if quote is None or book is None else quote.words(book.dataset)
-        session.say(planned.summary(verbose=session.verbose, budget=budget))
+        session.say(_said(planned.summary(verbose=session.verbose, budget=budget)))
         if quote is not None and quote.note:
             session.note(f"note: {session.worded(quote.note)}")
         if place is not None:
@@ -316,6 +316,12 @@ def plan(
             session.say(f"\nWrote {output}")
             session.say(f"Next       confide release {output} DATA --ledger {charged} -o release.json")
     session.answer({**plan_facts(planned), "ledger": ledger_facts(book), "wrote": output})
+
+
+def _said(summary: str) -> str:
+    """The summary of a plan, with the option in the place of the call."""
+    call, option = "(budget items, scenarios: summary(verbose=True))", "(budget items, scenarios: --verbose)"
+    return summary.replace(call, f"{option:>{len(call)}}")
 
 
 @spread

@@ -199,23 +199,33 @@ def check_rows(method: Any, schema: Any) -> None:
         )
 
 
-def unit_words(schema: Mapping[str, Any], rule: str | None = None, *, whole: bool = False) -> str:
+def unit_words(
+    schema: Mapping[str, Any], rule: str | None = None, *, whole: bool = False, relation: str | None = None
+) -> str:
     """What a unit is and how many rows count, of a plan's schema; one that says nothing means the record, as one that says so does.
 
-    rule: the one of the plan, where it is not the first rows by key; whole: each unit is counted once, by all its rows.
+    rule: the one of the plan, where it is not the first rows by key; whole: each unit is counted once, by all its rows; relation: of the
+    guarantee, for what may differ.
+
+    >>> unit_words({"unit": "record", "rows_per_unit": 1}, relation="add-remove")
+    'one record added or removed. If a person has several rows, set `unit` in the schema'
     """
     unit, rows = schema["unit"], schema["rows_per_unit"]
+    differs = {"add-remove": "{} added or removed", "substitute": "the values of {}; n is public"}.get(
+        relation or "", "{}"
+    )
     if isinstance(unit, Mapping):
+        own = differs.format(f"any one {unit['column']} with all its rows")
         if unit.get("per") is not None:
-            return f"any one {unit['column']} with all its rows; {_once_in_each(unit, rows)} (enforced)"
+            return f"{own}; {_once_in_each(unit, rows)} (enforced)"
         if whole:
-            return f"any one {unit['column']} with all its rows, which is counted once, by all of them (enforced)"
+            return f"{own}; it is counted once, by all of them (enforced)"
         worth = f"{rows} row's" if rows == 1 else f"{rows} rows'"
         how = "enforced, all rows by weight" if rule == "weight" else "enforced"
-        return f"any one {unit['column']} with all its rows; at most {worth} worth counts ({how})"
+        return f"{own}; at most {worth} worth counts ({how})"
     if unit == "record" and rows == 1:
-        return "one record. Where a person has several rows, set unit in the schema"
-    return f"rows per unit {rows} (declared), unit {unit}, not enforced"
+        return f"{differs.format('one record')}. If a person has several rows, set `unit` in the schema"
+    return differs.format(f"one {unit} with at most {rows} row{'s' * (rows > 1)} (declared, not enforced)")
 
 
 def counted_words(schema: Mapping[str, Any], rule: str | None = None, *, whole: bool = False) -> str:

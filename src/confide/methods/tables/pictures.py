@@ -171,7 +171,8 @@ def _histogram(result: Any, ax: Picture, alpha: float, edges: Array) -> None:
         whiskers(ax, middle[told], heights[told], low[told], high[told], size=min(4.0, 60 / len(width)))
     tops = np.where(told, np.fmax(high if result.has_intervals else heights, heights), 0.0)
     for place, top, text, known in zip(middle, tops, _said(result, cells, alpha), told, strict=True):
-        said, spot = text if known else "n/a", (place, top)
+        # above bars whose areas are the shares, the number is no height that the axis has
+        said, spot = f"{text}{'' if even or not _is_share(result) else '%'}" if known else "n/a", (place, top)
         ax.annotate(said, spot, (0, 3), textcoords="offset points", fontsize=8, ha="center", va="bottom")
     ax.set_xlim(float(edges[0]), float(edges[-1]))
     ax.set_ylim(0.0, 1.14 * float(tops.max() or 1.0))

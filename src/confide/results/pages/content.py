@@ -17,6 +17,7 @@ import numpy as np
 from confide import _docs
 from confide._helpers import clean, flag_definition, flag_letter, is_flag, severity, status_severity
 from confide.core import STATUSES, Release
+from confide.core.plan import INTERVALS_FOR
 from confide.core.ranges import ColumnRange
 from confide.errors import PlanError
 from confide.guarantees import Guarantee
@@ -33,12 +34,6 @@ if TYPE_CHECKING:
 #: What a column holds. "name": names of the rows, the index of the frame; "text": labels; "number": public numbers, such as points;
 #: "estimate"; "std_err"; "interval": an end of one, infinite where it is open; "statistic"; "p"; "share": a part, printed in per cent.
 KINDS = ("name", "text", "number", "estimate", "std_err", "interval", "statistic", "p", "share")
-
-#: What intervals are about, in one line: a population that the records are a sample of, or these records.
-INTERVALS_FOR = {
-    "population": "the population: sampling error and privacy noise",
-    "dataset": "exactly these records: privacy noise only, no sampling error",
-}
 
 # The statuses at which there are intervals.
 ANSWERED = ("valid", "partial")
@@ -302,7 +297,7 @@ def ranges_told(release: Release) -> tuple[tuple[str, str], ...]:
     if not clipped:
         return ()
     told = "; ".join(f"{name} {own.named}, {own.share}" for name, own in clipped.items())
-    return (("Ranges", f"{told}. Estimates are of the clipped columns: a value beyond counts as the nearest end"),)
+    return (("Ranges", f"{told}. A value beyond counts as the nearest end"),)
 
 
 def check_names(result: type[Shown], names: Iterable[str]) -> None:
@@ -389,10 +384,7 @@ STATUS_WORDS = {
     "no_information": "after noise, every value within the bounds is possible; the result says nothing about the data",
 }
 
-_BIAS = (
-    "clipping and excluded records may bias an estimate by up to a bound. The interval is wider at both ends by it, and t is the estimate "
-    "less that bound, over the standard error"
-)
+_BIAS = "clipping and exclusions may bias estimates: intervals are wider by a bound, and t is the estimate less that bound, over std. err."
 
 _SHARE = (
     (
@@ -547,6 +539,7 @@ _MOST, _TWO_LINES = 6, 125
 # Rules for missing values that say which records count; the report has the rest.
 _RULE = ("records with", "a missing", "a row with", "rows with", "without a value")
 _ASSUMED = re.compile(r"\bassumed(?: for [^:]+)?: .*", re.DOTALL)
+_WITHOUT = re.compile(r"^assumed: ([^;]+); (without it, [^;]+)$")
 
 
 def brief(result: Shown, *, alone: bool = True, whole: bool = False) -> tuple[tuple[str, str], ...]:
@@ -555,23 +548,29 @@ def brief(result: Shown, *, alone: bool = True, whole: bool = False) -> tuple[tu
     Of more than six, flags of rows of one severity are joined, and the least severe notes are left to the long form. `alone`: False for one
     of several tables, which share what is true of their release and of most tables. `whole`: all of them, each in its own line.
     """
-    lines = _lines(result, alone)
+    lines = _lines(result, alone, short=not whole)
     if whole or len(lines) <= _MOST:
         return lines
-    lines = _lines(result, alone, joined=True)
-    spare = [line for label in ("Missing", "Reference", "Caution") for line in reversed(lines) if line[0] == label]
+    lines = _lines(result, alone, short=True, joined=True)
+    # a bias that no printed digit shows says less than the levels that the rows are compared with
+    own = {one.kind: one.values for one in result.columns(0.05) if one.printed} if result.biased else {}
+    faint = "statistic" in own and np.allclose(
+        np.divide(own["estimate"], own["std_err"]), own["statistic"], rtol=0, atol=0.05, equal_nan=True
+    )
+    order = ("Missing", *(["Bias"] * faint), "Reference", "Caution")
+    spare = [line for label in order for line in reversed(lines) if line[0] == label]
     left = spare[: max(len(lines) - _MOST, 0)]
     *kept, (label, text) = (line for line in lines if line not in left)
     more = f" ({len(left)} more note{'s' * (len(left) > 1)}: summary(verbose=True))" if left else ""
     return (*kept, (label, text + more))
 
 
-def _lines(result: Shown, alone: bool, *, joined: bool = False) -> tuple[tuple[str, str], ...]:
-    """All of these notes. joined: with flags of rows of one severity in one line, by their terms."""
+def _lines(result: Shown, alone: bool, *, short: bool, joined: bool = False) -> tuple[tuple[str, str], ...]:
+    """All of these notes. short: of a flag's words two lines; joined: with flags of rows of one severity in one line, by their terms."""
     own = [(label, text) for label, text in (*result.head(), *result.facts, *result.legend, *result.notes()) if text]
     said = _status_line(result)
     lines = [("Status", said)] if alone or said != "valid" else []
-    lines += _warnings(result, joined=joined)
+    lines += _warnings(result, short=short, joined=joined)
     if result.has_intervals and (alone or result.inference != "population"):
         lines.append(("Intervals for", INTERVALS_FOR.get(result.inference, result.intervals_for)))
     elif not result.has_intervals and result.status == "valid":  # what they are about says here why there is none
@@ -592,17 +591,21 @@ def _lines(result: Shown, alone: bool, *, joined: bool = False) -> tuple[tuple[s
 def _status_line(result: Shown) -> str:
     """The status, with its reason, or with what is assumed and what intervals would be without it."""
     said = result.status.replace("_", " ")
+    if result.reason and result.status == "imprecise" and not result.has_intervals and result.family != "test":
+        return f"{said}: {result.reason}. The estimates are rough figures, without intervals"
     if result.reason:
         return f"{said}: {result.reason}"
     if not result.has_intervals:
         return f"{said}: {result.status_said}"
     assumed = _ASSUMED.search(result.intervals_for)
-    return said if assumed is None else f"{said}; {assumed[0]}"
+    return said if assumed is None else f"{said}; " + _WITHOUT.sub(r"assumes that \1 (\2)", assumed[0])
 
 
-def _warnings(result: Shown, *, joined: bool = False) -> list[tuple[str, str]]:
+def _warnings(result: Shown, *, short: bool = False, joined: bool = False) -> list[tuple[str, str]]:
     """Flags of the result and of its rows that are a caution or an alarm, in words."""
     found = [(severity(flag), f"{flag.replace('_', ' ')}: {flag_words(flag)}") for flag in result.flags]
+    while short and (long := [one for one in found if len(one[1]) > _TWO_LINES and ". " in one[1]]):
+        found[found.index(long[0])] = (long[0][0], long[0][1].rpartition(". ")[0])
     found += row_flags(result, joined=joined)
     lines = [(grave.capitalize(), words) for grave, words in found]
     return sorted((line for line in lines if line[0] != "Note"), key=lambda line: line[0] != "Alarm")

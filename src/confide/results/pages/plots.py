@@ -19,10 +19,10 @@ from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike, NDArray
 
 from confide._helpers import clean, severity
+from confide.core.plan import INTERVALS_FOR
 from confide.errors import PlanError
 from confide.results.pages.content import (
     INTERCEPT,
-    INTERVALS_FOR,
     LITERAL,
     STATUS_WORDS,
     WITHOUT_NUMBERS,

@@ -212,10 +212,13 @@ class Report:
             one = self.results.get(name)
             if isinstance(one, BaseResult):
                 seen = view(one, one._alpha(None))
+                called = table.wrapped(f"{clean(name)}: {seen.title}", table.WIDEST)
+                room = table.WIDEST - len(seen.size)
+                beside = table.wrapped(called[-1], room - 2) == called[-1:]
                 lines += [
                     "",
-                    *table.wrapped(f"{clean(name)}: {seen.title}", table.WIDEST),
-                    *([seen.size] if seen.size else []),
+                    *called[:-1],
+                    *([f"{table.padded(called[-1], room)}{seen.size}".rstrip()] if beside else [called[-1], seen.size]),
                     "",
                     table.text(one, one._alpha(None), verbose=verbose, alone=False),
                 ]
@@ -338,7 +341,7 @@ class Report:
                 title=self.title,
                 simulated=SIMULATED if self.simulated else "",
                 published=self._published,
-                guarantee=clean(str(self.guarantee)),
+                guarantee=clean(privacy_line(self)),
                 contents=Markup(self._table()),
                 statement=[(label, clean(words)) for label, words in self._statement(whole=True)],
                 box=status_severity(self.status),

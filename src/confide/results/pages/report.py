@@ -33,6 +33,7 @@ from confide.results.pages.content import (
 )
 from confide.results.pages.plots import alternative, caption, chosen, drawn, nothing
 from confide.results.pages.table import DASH, Document, View, cells_of, environment, interval_head, view
+from confide.schema.formulas.names import level_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,10 +138,12 @@ def _reading(result: Shown, seen: View, level: str, alpha: float) -> Iterator[tu
     moved = ", less the bound on the bias (below)" if bias_words(result) else ""
     example = _example(result, seen, level)
     words = {
-        "estimate": f"is the estimate. Estimand: {result.target}.",
+        "estimate": f"is the estimate. Estimand: {level_text(result.target)}.",
         "std_err": "is its standard error: sampling error, because the records are a sample, and the noise that was added for privacy.",
         "statistic": f"is the estimate over its standard error{moved}.",
-        "p": "is the probability of a statistic at least as far from zero, if the true value is zero.",
+        "p": "is the probability of a statistic at least as far from zero, if the true value is zero."
+        if result.ratio_name not in seen.heads
+        else "is the probability of a ratio at least as far from 1, on the log scale, if the true ratio is 1.",
         "interval": f"is the {level} interval, from its lower to its upper end.{example}",
         "share": "is the part of the squared margin of error that is privacy noise. A large share falls with a larger budget or more "
         "records; a small share means that privacy cost little here.",

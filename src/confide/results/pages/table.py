@@ -333,6 +333,8 @@ def _laid(result: Shown, seen: View, alpha: float) -> list[Laid]:
     """The printed columns: both ends of an interval are one column; a column of flags without any is not printed."""
     found: list[Laid] = []
     place = 0
+    # where no standard error is known, no t, p or privacy share is, and the standard errors say so
+    unknown = (errors := seen.first("std_err")) is not None and {row[errors] for row in seen.rows} == {DASH}
     while place < len(seen.columns):
         column, head, cells = seen.columns[place], seen.heads[place], tuple(row[place] for row in seen.rows)
         after = seen.columns[place + 1] if place + 1 < len(seen.columns) else None
@@ -347,6 +349,7 @@ def _laid(result: Shown, seen: View, alpha: float) -> list[Laid]:
             cells = tuple(" ".join(flag_letter(one) for one in cell.split() if one not in told) for cell in cells)
         place += 1
         same = len(cells) > 1 and len(set(cells)) == 1 and (column.name, cells[0]) in _NEEDLESS
+        same = same or (column.kind in ("statistic", "p", "share") and set(cells) == {DASH} and unknown)
         if not same and (head != _FLAG or any(cells)) and not (column.name == "variable" and len(set(cells)) == 1):
             left = not found or column.kind in ("name", "text")
             found.append(Laid(head, cells, left, column.kind == "statistic", head))

@@ -435,6 +435,8 @@ class Reading(LevelFigures):
         few = ("few_complete_records",) if self.tables.count < 3 * self.tables.count_sd else ()
         small = ("submodel_classical",) if self.subset else ()
         response, counts = self.design.response.name, self._counts()
+        margin = _NORMAL * self.tables.count_sd
+        told_n = f" (95% CI {self.tables.count - margin:,.0f} to {self.tables.count + margin:,.0f})"
         told = [f"{one.column}[{one.level}] {one.count:,.0f} ± {one.margin:,.0f}" for one in counts]
         listed = (("Records (noisy)", "; ".join(told)),) if self.design.terms and len(told) <= _LISTED else ()
         return SharedEstimates.of(
@@ -449,7 +451,7 @@ class Reading(LevelFigures):
             intervals_for=_SUBSET if self.subset else INTERVALS_FOR.format(response),
             facts=(
                 ("Cov. type", "classical" if self.subset else "robust"),
-                ("n", f"{self.tables.count:,.0f} ± {_NORMAL * self.tables.count_sd:,.0f}"),
+                ("n", f"{self.tables.count:,.0f}{told_n if margin > 0.01 * self.tables.count else ''}"),
                 *extra,
                 *clipped,
             ),

@@ -177,7 +177,7 @@ _UNLIMITED = Flag(
 _TAIL_ASSUMPTION = Flag(
     "tail_assumption",
     "extreme records may be down-weighted, and records too extreme to be counted are assumed to be rare. The note "
-    "Intervals says how much wider intervals are without this assumption, which the value none of the parameter limit avoids",
+    "Intervals says how much wider intervals are without this assumption; the parameter limit with the value none does without it",
 )
 
 

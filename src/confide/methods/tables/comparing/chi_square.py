@@ -508,6 +508,7 @@ def tested(
         drawn_sha256=table.drawn_sha256,
         simulated=table.simulated,
         facts=(*table.facts, *left_out(lost)),
+        legend=tuple(line for line in table.legend if line[0] == "Ranges"),
         names=names,
         statistics=np.array(statistics),
         df=np.array(df),
