@@ -30,8 +30,8 @@ from confide.errors import PlanError, ReleaseError
 from confide.schema import Categorical, Integer, Numeric, Provenance, Schema
 from confide.schema.formulas.conditions import parse_predicate
 
-_DROPPED, _SIGN = np.uint64(11), np.uint64(1 << 63)
-_REST = np.uint64((1 << 11) - 1)
+_DROPPED = np.uint64(11)
+_SIGN, _KEPT = np.int64(-(1 << 63)), np.int64(-(1 << 11))
 
 
 def fine_row(name: str) -> str:
@@ -54,19 +54,26 @@ def as_fine(values: NDArray[np.float64], out: Codes | None = None) -> Codes:
     x = np.asarray(values, dtype=np.float64)
     with np.errstate(all="ignore"):  # a signaling NaN would warn
         # + 0.0 turns -0.0 into 0.0
-        bits = (x + 0.0).view(np.uint64)
-    ordered = np.where(bits & _SIGN, ~bits, bits | _SIGN) >> _DROPPED
+        bits = (x + 0.0).view(np.int64)
+    # all bits of a negative number are turned, and the sign of others
+    bits ^= (bits >> 63) | _SIGN
     codes = np.empty(x.shape) if out is None else out
-    codes[...] = ordered
+    codes[...] = (bits.view(np.uint64) >> _DROPPED).view(np.int64)
     codes[~np.isfinite(x)] = -1.0
     return codes
 
 
 def from_fine(codes: Codes) -> NDArray[np.float64]:
     """The values that codes of a row `fine(NAME)` stand for; NaN for -1."""
-    ordered = np.maximum(codes, 0.0).astype(np.uint64) << _DROPPED
-    bits = np.where(ordered & _SIGN, ordered ^ _SIGN, ~(ordered | _REST))
-    return np.where(codes < 0, np.nan, bits.view(np.float64))
+    bits = np.asarray(codes, dtype=np.float64).astype(np.int64)
+    turned = (bits >> 52) - 1  # all bits of a negative number, none of another
+    turned &= _KEPT
+    turned |= _SIGN
+    bits <<= 11
+    bits ^= turned
+    values: NDArray[np.float64] = bits.view(np.float64)
+    values[np.asarray(codes) < 0] = np.nan
+    return values
 
 
 # columns coded again --------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array, Whole
 from confide.core import Allowance, Method, Noisy, Plan, RecordMap, Statistic
 from confide.core.exact import digest
-from confide.core.ranges import MOST_BEYOND, ColumnRange, RangeStep, fine_row, from_fine
+from confide.core.ranges import MOST_BEYOND, ColumnRange, RangeStep, as_fine, fine_row, from_fine
 from confide.errors import PlanError
 from confide.schema import Integer, Numeric, Schema
 from confide.schema.formulas.conditions import parse_predicate
@@ -37,6 +37,8 @@ from confide.sums.distributions.cumulative import Strategy, strategy
 BINS, OPEN_BINS = 256, 1024
 # Of columns without bounds: sizes that the grid tells from 0.
 _LEAST = 1e-6
+# Bits of a code within a cell: 6 of the mantissa remain. Of more bins in one than so many, a search is as fast.
+_CELL, _STEPS = 35, 8
 # Of the square of mu, for all columns of a request; for means of several.
 _SHARE, _SHARE_OF_SEVERAL, _SEVERAL = Fraction(1, 10), Fraction(1, 5), 4
 # Columns of at most so many values have nothing to find.
@@ -49,6 +51,9 @@ _CLOSEST = 2.0**-20
 _SEEN, _HIDDEN, _MOST_HIDDEN = 2.0, 0.02, 0.25
 # Noise of a mean over its standard error of sampling, up to which a range is widened; relative noise of the variance, up to which it is.
 _KAPPA, _SPREAD = 0.6, 0.15
+# Means: so many standard deviations from the mean, or where the last values are seen. Intervals take no variance below 1e-4 of the square of
+# half the range, so that they would be too wide in ranges of more than a hundred.
+_FARTHEST = 50.0
 # Coefficients: ends at PER sqrt(mu n) sds, within NEAR and FAR, unless more than TRIM of the records, or PART of those outside the
 # fullest bin, would lie beyond.
 _NEAR, _FAR, _PER, _TRIM, _PART = 4.0, 8.0, 0.08, 0.01, 0.1
@@ -115,8 +120,31 @@ class BinRows(RecordMap):
 
     def placed(self, codes: Array) -> Whole:
         """The bin of each record, the number of bins for one without a value."""
-        place = np.searchsorted(self._inner, from_fine(codes[0]), side="right")
-        return np.where(codes[0] < 0, self.bins, place)
+        first, cells, starts, steps = self._cells
+        whole = codes[0].astype(np.int64)
+        if steps > _STEPS:
+            place = np.searchsorted(starts[:-1], whole, side="right")
+        else:
+            place = cells.take((whole >> _CELL) - first, mode="clip")
+            for _ in range(steps):
+                place += whole >= starts.take(place, mode="clip")
+        place[codes[0] < 0] = self.bins
+        return place
+
+    @cached_property
+    def _cells(self) -> tuple[int, Whole, Whole, int]:
+        """For `placed`, which looks a bin up in cells of codes 1.6% wide, because a search among edges takes ten times as long.
+
+        The first cell; the bin in which each cell begins; the first code of each bin but the first, and one above all; how many bins
+        begin inside a cell at most.
+        """
+        starts = as_fine(self._inner).astype(np.int64)
+        starts += from_fine(starts.astype(np.float64)) < self._inner
+        within = -(-starts >> _CELL)
+        first = int(starts[0] >> _CELL)
+        cells = np.cumsum(np.bincount(within - first, minlength=int(starts[-1] >> _CELL) - first + 1))
+        inside = np.diff(np.append(cells, len(starts)))
+        return first, cells, np.append(starts, 1 << 53), int(inside.max())
 
     def __call__(self, codes: Array) -> Array:
         table = np.concatenate([self.strategy.table, np.zeros((self.width, 1), dtype=np.int64)], axis=1)
@@ -314,7 +342,8 @@ class _Search:
             return self._told(*self._at(wide, mean, low, high, sides))
         size, borne = of.n / self.width.cells, _borne(of.hidden)
         sampled = borne * spread / sqrt(size)
-        small, big = 0.0, sqrt(_SPREAD * self.width.mu * size / _VARIANCE) * (borne / _KAPPA) * spread
+        told = sqrt(_SPREAD * self.width.mu * size / _VARIANCE) * (borne / _KAPPA)
+        small, big = 0.0, min(told, _FARTHEST) * spread
         for _ in range(60):
             wide = (small + big) / 2
             fine = self.width.of_mean(*self._at(wide, mean, low, high, sides), mean, size) <= sampled

@@ -297,7 +297,7 @@ def ranges_told(release: Release) -> tuple[tuple[str, str], ...]:
     if not clipped:
         return ()
     told = "; ".join(f"{name} {own.named}, {own.share}" for name, own in clipped.items())
-    return (("Ranges", f"{told}. A value beyond counts as the nearest end"),)
+    return (("Ranges", f"{told}. A value beyond counts as the nearest end; figures of the unclipped columns may differ"),)
 
 
 def check_names(result: type[Shown], names: Iterable[str]) -> None:
@@ -552,12 +552,8 @@ def brief(result: Shown, *, alone: bool = True, whole: bool = False) -> tuple[tu
     if whole or len(lines) <= _MOST:
         return lines
     lines = _lines(result, alone, short=True, joined=True)
-    # a bias that no printed digit shows says less than the levels that the rows are compared with
-    own = {one.kind: one.values for one in result.columns(0.05) if one.printed} if result.biased else {}
-    faint = "statistic" in own and np.allclose(
-        np.divide(own["estimate"], own["std_err"]), own["statistic"], rtol=0, atol=0.05, equal_nan=True
-    )
-    order = ("Missing", *(["Bias"] * faint), "Reference", "Caution")
+    # the levels that rows are compared with say more than a bound that is in the intervals
+    order = ("Missing", "Bias", "Reference", "Caution")
     spare = [line for label in order for line in reversed(lines) if line[0] == label]
     left = spare[: max(len(lines) - _MOST, 0)]
     *kept, (label, text) = (line for line in lines if line not in left)
