@@ -293,7 +293,8 @@ class Counts:
             self.down[d] + band * self.down_sd[d], 0.0
         ) * (d < last)
         least = max(self.up[a] - band * self.up_sd[a], 0.0) + max(self.down[b] - band * self.down_sd[b], 0.0)
-        share = [min(float(part) / self.n, 1.0) for part in (about, least, most)]
+        # to six digits, because the last bits of least squares differ between machines
+        share = [float(f"{min(float(part) / self.n, 1.0):.6g}") for part in (about, least, most)]
         return share[0], min(share[1], share[2]), share[2]
 
 
