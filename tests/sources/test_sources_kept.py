@@ -21,13 +21,15 @@ from tests.sources.test_sources_formats import NAMES, arrow_of
 
 import confide as cf
 from confide.core import Gram, Total, seal
+from confide.core.ranges import ColumnRange, ranged, recoded_columns
 from confide.core.statistic import WrappedSource
 from confide.errors import SourceError
 from confide.methods.regression.sums.scores import LimitedFeatures, LimitedScores
 from confide.methods.regression.sums.whitened_rows import Frame, WhitenedRows
 from confide.noise import SimulatedNoise
 from confide.schema import ModelMatrix
-from confide.sources import read
+from confide.sources import code_cache, read
+from confide.sources.aggregation import summed
 from confide.sources.code_cache import Packing
 from confide.sums.coding import Box
 
@@ -220,6 +222,32 @@ def test_what_stays_is_kept_beside_the_codes_while_there_is_memory(
             assert not any(getattr(one, name).flags.writeable for name in ("v", "r", "square", "length"))
         assert {"all": found == 10, "few": 0 < found < 10, "none": not found}[some]
     assert not kept._blocks._results and not len(kept._blocks._slab)
+
+
+@pytest.mark.parametrize("where", ["doubles", "packed", "file", "full disk", "shared"])
+def test_codes_are_coded_again_in_ranges_once_and_give_the_same_integers(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_cache, "_DOUBLES", 0.0 if where == "packed" else 0.5)
+    found = {"x": ColumnRange(-0.5, 1.25), "y": ColumnRange(SCHEMA["y"].low, SCHEMA["y"].high, kept=True)}
+    schema, own = ranged(SCHEMA, found), Gram(Plain(("y", "x", "h")))
+    source = read(parquet(tmp_path), SCHEMA, memory=0 if where in ("file", "full disk") else 256, spool=tmp_path)
+    (expected,) = recoded_columns(source, schema, found).aggregate(own)
+    calls: list[int] = []
+
+    def full(*_: Any) -> int:
+        raise OSError
+
+    monkeypatch.setattr(code_cache, "summed", lambda *a, **k: calls.append(1) or summed(*a, **k))
+    with source.kept(["fine(x)", "fine(y)", "h"]) as kept:
+        kept.aggregate(Total(Plain(("fine(x)",))))
+        if where == "full disk":
+            monkeypatch.setattr(type(kept._blocks), "_write", full)
+        again = recoded_columns(kept, schema, found, alone=where != "shared")
+        for _ in range(2):
+            assert again.aggregate(own)[0].tolist() == expected.tolist()
+        assert (kept._rows == ("x", "y", "h")) is (where in ("doubles", "packed", "file"))
+        assert len(calls) == (0 if where == "full disk" else 2), "a pass over what was kept"
 
 
 def test_codes_of_every_size_are_packed_to_the_bit() -> None:

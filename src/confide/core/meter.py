@@ -41,7 +41,7 @@ from confide.core.events import (
     threshold,
 )
 from confide.core.plan import Plan
-from confide.core.ranges import RangeStep, draw_counts, in_ranges, spend_name, to_public
+from confide.core.ranges import RangeStep, draw_counts, in_ranges, rows_read, spend_name, to_public
 from confide.core.release import Noisy, Release, names_of, prefixed
 from confide.core.statistic import MappedSource, Source, Statistic, WrappedSource
 from confide.core.units.contributions import NAME as CONTRIBUTIONS
@@ -379,8 +379,7 @@ def for_one_draw(source: Source, plan: Plan) -> AbstractContextManager[Source]:
     """
     if plan.passes < 2:
         return nullcontext(source)
-    rows = dict.fromkeys(row for statistic in plan.statistics.values() for row in statistic.map.columns)
-    return source.kept(tuple(rows))
+    return source.kept(rows_read(plan))
 
 
 class _Subgroup(MappedSource):
@@ -448,7 +447,7 @@ def _drawn_by(method: Draws, source: Source, plan: Plan, meter: Any) -> dict[str
         draw_counts(step, source, plan, meter)
     if step is not None and not plan.children:
         found = {name: step.found(name, meter.drawn(spend_name(name)), plan) for name in step.columns}
-        source, again = in_ranges(method, step, source, plan, found)
+        source, again = in_ranges(method, step, source, plan, found, alone=True)
         ranges = to_public(found)
     public = method.draw(*within(source, again), meter)
     if plan.sha256 != planned:

@@ -404,8 +404,18 @@ def draw_counts(step: RangeStep, source: Source, plan: Any, meter: Any) -> None:
         meter.draw(name, total)
 
 
+def rows_read(plan: Any) -> tuple[str, ...]:
+    """The rows of codes that a draw of a plan asks for. After its ranges were found, columns are coded again from their values."""
+    drawn, first = columns_ranged(plan.statistics), dict[str, None]()
+    for name in map(spend_name, drawn):
+        first |= dict.fromkeys(plan.statistics[name].map.columns)
+    rows = dict.fromkeys(row for one in plan.statistics.values() for row in one.map.columns)
+    again = () if plan.children else [row for row in rows if fine_row(row) in first and row not in first]
+    return tuple(row for row in rows if row not in again)
+
+
 def in_ranges(
-    method: Any, step: RangeStep, source: Source, plan: Any, found: Mapping[str, ColumnRange]
+    method: Any, step: RangeStep, source: Source, plan: Any, found: Mapping[str, ColumnRange], *, alone: bool = False
 ) -> tuple[Source, Any]:
     """What the second round of a method is handed: its records and its plan, in the ranges that were found."""
     schema = ranged(plan.declared, found)
@@ -416,13 +426,21 @@ def in_ranges(
     # in a publication, what counts the rows of units is drawn by this plan
     units = {name: one for name, one in plan.statistics.items() if one.by_unit}
     facts = {"statistics": {**units, **own}, "constants": made.constants, "clipped": schema}
-    return recoded_columns(source, schema, found), replace(plan, **facts)
+    return recoded_columns(source, schema, found, alone=alone), replace(plan, **facts)
 
 
-def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRange]) -> Source:
-    """The records behind the schema with the ranges that were found."""
-    again: Any = tuple((name, schema[name]) for name, one in found.items() if name in schema and one.clips)
-    return RecodedSource(source, schema, again) if again else source
+def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRange], *, alone: bool = False) -> Source:
+    """The records behind the schema with the ranges that were found; bounds that were kept are a range, too.
+
+    alone: whether nobody else reads the source, so that codes that it keeps can be coded again once instead of in each pass.
+    """
+    again: Any = tuple((name, schema[name]) for name in found if name in schema)
+    if not again:
+        return source
+    columns = dict(again)
+    rows = {fine_row(name): name for name in columns}
+    kept = alone and source.coded_again(rows, lambda name, codes: columns[name].code(from_fine(codes)))
+    return RecodedSource(source, schema, () if kept else again)
 
 
 def _check_sums(plan: Any, own: Mapping[str, Statistic], drawn: set[str]) -> None:

@@ -15,7 +15,7 @@ Maps and statistics over another one, which says all that they do not say themse
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -394,6 +394,13 @@ class Source(Protocol):
     def kept(self, rows: Sequence[str]) -> AbstractContextManager[Source]:
         """The records for one draw of several passes over these rows of codes. Override where coding them once is quicker."""
         return nullcontext(self)
+
+    def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
+        """Put other codes in the place of kept ones, for all passes to come: `code` of a row's new name. Override where codes are kept.
+
+        rows: the new name of each row that changes. False where nothing was changed.
+        """
+        return False
 
 
 class WrappedSource(Source):

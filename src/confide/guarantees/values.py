@@ -810,12 +810,14 @@ def guarantee_from_dict(data: Mapping[str, Any]) -> Guarantee:
     kind = _KINDS.get(data["type"]) if isinstance(data, Mapping) and isinstance(data.get("type"), str) else None
     if kind is None:
         raise PrivacyError(
-            f"a guarantee in a file is an object whose 'type' is one of {', '.join(_KINDS)}", "write the file with to_dict()"
+            f"a guarantee in a file is an object whose 'type' is one of {', '.join(_KINDS)}",
+            "write the file with to_dict()",
         )
     wanted = {"type", *(f.name for f in fields(kind))}
     if set(data) != wanted:
         raise PrivacyError(
-            f"a {data['type']} in a file has exactly the keys {', '.join(sorted(wanted))}", "write the file with to_dict()"
+            f"a {data['type']} in a file has exactly the keys {', '.join(sorted(wanted))}",
+            "write the file with to_dict()",
         )
     numbers = {name: kind._decoded(data[name], name) for name in kind.numbers()}
     return kind(

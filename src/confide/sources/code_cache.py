@@ -20,9 +20,10 @@ What a source for one draw needs of the records behind it: passes over them, and
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import IO, Any, NoReturn, Protocol
@@ -108,6 +109,20 @@ class KeptSource(WrappedSource):
                 self._whole = self._blocks.finish()
                 return sums
         return summed(self._blocks, statistics, threads=self._records._threads)
+
+    def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
+        """As `Source.coded_again`, in place. Where that fails nothing is kept any more, and passes read the source."""
+        names = tuple(rows.get(row, row) for row in self._rows)
+        with self._lock:
+            if not self._whole or not set(rows) <= set(self._rows) or len(set(names)) < len(names):
+                return False
+            changed = [(at, name) for at, (row, name) in enumerate(zip(self._rows, names, strict=True)) if row != name]
+            if not self._blocks.change(changed, code, self._records._threads):
+                self._blocks.drop()
+                self._whole = False
+                return False
+            self._rows = names
+            return True
 
     def close(self) -> None:
         """Drop what is kept, and keep nothing more, should a pass still run in some thread; a second call does nothing."""
@@ -231,15 +246,44 @@ class Blocks(Part, Input):
             self._free += -(-size // 64) * 64
             return self._slab[start : start + size]
 
-    def _write(self, packed: _Bytes) -> int:
+    def _write(self, packed: _Bytes, at: int | None = None) -> int:
+        """Write a block, behind the others or where it was. Returns where it begins."""
         if self._file is None:
             # closed by _reset
             self._file = tempfile.TemporaryFile(prefix="confide-", dir=self._folder, buffering=0)  # noqa: SIM115
-        start, rest = self._written, packed.data
+        start, rest = self._written if at is None else at, packed.data
+        self._file.seek(start)
         while rest.nbytes:
             rest = rest[self._file.write(rest) :]
-        self._written += packed.nbytes
+        self._written = max(self._written, start + packed.nbytes)
         return start
+
+    def change(self, rows: Sequence[tuple[int, str]], code: Callable[[str, Codes], Codes], threads: int) -> bool:
+        """Other codes in the place of kept ones, within the types of their rows; False where the file could not be written."""
+
+        def change(place: int) -> None:
+            records, kept = self._blocks[place]
+            own = self.coder(records)(Block(records, [kept, place]))
+            own.setflags(write=True)
+            with np.errstate(all="ignore"):
+                for at, name in rows:
+                    own[at] = code(name, own[at])
+            own.setflags(write=False)
+            if isinstance(kept, int):
+                packed = self._packing.pack(own)
+                with self._lock:
+                    self._write(packed, kept)
+            elif kept.dtype != np.float64:
+                self._packing.pack(own, kept)
+
+        with ThreadPoolExecutor(threads, thread_name_prefix="confide") as pool:
+            try:
+                list(pool.map(change, range(len(self._blocks))))
+            except (OSError, ValueError, SourceError):
+                return False
+        names = dict(rows)
+        self._packing = replace(self._packing, rows=tuple(names.get(at, row) for at, row in enumerate(self.rows)))
+        return True
 
     def finish(self) -> bool:
         """Whether all blocks of the pass that ended are kept; if not, none is."""

@@ -51,8 +51,8 @@ _CLOSEST = 2.0**-20
 _SEEN, _HIDDEN, _MOST_HIDDEN = 2.0, 0.02, 0.25
 # Noise of a mean over its standard error of sampling, up to which a range is widened; relative noise of the variance, up to which it is.
 _KAPPA, _SPREAD = 0.6, 0.15
-# Means: so many standard deviations from the mean, or where the last values are seen. Intervals take no variance below 1e-4 of the square of
-# half the range, so that they would be too wide in ranges of more than a hundred.
+# Means: so many standard deviations from the mean, or where the last values are seen. Intervals take no variance below 1e-4 of the
+# square of half the range, so that they would be too wide in ranges of more than a hundred.
 _FARTHEST = 50.0
 # Coefficients: ends at PER sqrt(mu n) sds, within NEAR and FAR, unless more than TRIM of the records, or PART of those outside the
 # fullest bin, would lie beyond.

@@ -297,7 +297,9 @@ def ranges_told(release: Release) -> tuple[tuple[str, str], ...]:
     if not clipped:
         return ()
     told = "; ".join(f"{name} {own.named}, {own.share}" for name, own in clipped.items())
-    return (("Ranges", f"{told}. A value beyond counts as the nearest end; figures of the unclipped columns may differ"),)
+    return (
+        ("Ranges", f"{told}. A value beyond counts as the nearest end; figures of the unclipped columns may differ"),
+    )
 
 
 def check_names(result: type[Shown], names: Iterable[str]) -> None:
