@@ -251,7 +251,9 @@ def test_what_nothing_public_tells_apart_shares_one_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    "method", [cf.tables.Means("a ~ 1", inference="population"), cf.regression.LeastSquares("y ~ a")], ids=["mean", "line"]
+    "method",
+    [cf.tables.Means("a ~ 1", inference="population"), cf.regression.LeastSquares("y ~ a")],
+    ids=["mean", "line"],
 )
 def test_a_forecast_knows_that_few_records_hide_where_values_lie(method: Any) -> None:
     """A release of 200 records of columns without bounds has no range, and a forecast in the bounds of test data would promise one."""

@@ -26,7 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
-from typing import IO, Any, NoReturn, Protocol
+from typing import IO, Any, NoReturn, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -262,7 +262,7 @@ class Blocks(Part, Input):
         """Other codes in the place of kept ones, within the types of their rows; False where the file could not be written."""
 
         def change(place: int) -> None:
-            records, kept = self._blocks[place]
+            records, kept = cast("tuple[int, Any]", self._blocks[place])
             own = self.coder(records)(Block(records, [kept, place]))
             own.setflags(write=True)
             with np.errstate(all="ignore"):

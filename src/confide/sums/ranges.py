@@ -122,6 +122,7 @@ class BinRows(RecordMap):
         """The bin of each record, the number of bins for one without a value."""
         first, cells, starts, steps = self._cells
         whole = codes[0].astype(np.int64)
+        place: Whole
         if steps > _STEPS:
             place = np.searchsorted(starts[:-1], whole, side="right")
         else:
