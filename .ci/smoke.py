@@ -124,6 +124,15 @@ def _() -> None:
         released(method, GAUSSIAN)
 
 
+@part("ranges")
+def _() -> None:
+    found = cf.find_bounds(records(), "y", privacy=GAUSSIAN, ledger=None)
+    assert found.ranges["y"].low < found.ranges["y"].high
+    RELEASED.add("column_ranges")
+    bare = cf.Schema({**SCHEMA.columns, "y": cf.Numeric()}, dataset="survey")
+    released(cf.tables.Means("y ~ g", inference="population"), GAUSSIAN, bare)
+
+
 @part("tables of persons")
 def _() -> None:
     released(cf.tables.DistinctCounts("any(g == 'a' & x > 1) * s", inference="population"), GAUSSIAN, PERSONS)
