@@ -103,7 +103,7 @@ def test_the_flag_stands_in_table_and_json_and_leaves_the_status(make: Maker) ->
     assert result.status == "valid" and result.flags[-1] == DOMINATES
     text = " ".join(result.summary().split())
     assert f"Caution {DOMINATES.replace('_', ' ')}: privacy noise" in text
-    assert NAMES[-1] == "region[T.South]" and "margin of error of region: South " in text
+    assert NAMES[-1] == "region[T.South]" and "margin of error of region: South." in text
     assert json.loads(result.to_json())["flags"][-1] == DOMINATES
     assert DOMINATES not in make().flags
 

@@ -239,7 +239,7 @@ def test_codes_are_coded_again_in_ranges_once_and_give_the_same_integers(
         raise OSError
 
     monkeypatch.setattr(code_cache, "summed", lambda *a, **k: calls.append(1) or summed(*a, **k))
-    with source.kept(["fine(x)", "fine(y)", "h"]) as kept:
+    with source.kept(["fine(x)", "fine(y)", "h", *(["y"] if where == "shared" else [])]) as kept:
         kept.aggregate(Total(Plain(("fine(x)",))))
         if where == "full disk":
             monkeypatch.setattr(type(kept._blocks), "_write", full)

@@ -219,6 +219,7 @@ def test_public_attributes():
         "bounded",
         "check",
         "check_statistics",
+        "coded_again",
         "count",
         "dataset",
         "kept",

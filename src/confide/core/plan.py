@@ -592,9 +592,8 @@ class Plan:
 
     @property
     def _covered(self) -> str:
-        """What the intervals are about, in short: of a method that is told, what it was told."""
-        asked = self.method.parameters.get("inference")
-        return INTERVALS_FOR.get(str(asked)) or self.intervals_for.partition("; ")[0]
+        """What the intervals are about: of a method that is told, what it was told."""
+        return INTERVALS_FOR.get(str(self.method.parameters.get("inference")), self.intervals_for)
 
     @property
     def _title(self) -> str:

@@ -430,17 +430,16 @@ def in_ranges(
 
 
 def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRange], *, alone: bool = False) -> Source:
-    """The records behind the schema with the ranges that were found; bounds that were kept are a range, too.
+    """The records behind the schema with the ranges that were found.
 
     alone: whether nobody else reads the source, so that codes that it keeps can be coded again once instead of in each pass.
     """
-    again: Any = tuple((name, schema[name]) for name in found if name in schema)
-    if not again:
-        return source
-    columns = dict(again)
+    columns: dict[str, Any] = {name: schema[name] for name in found if name in schema}
     rows = {fine_row(name): name for name in columns}
-    kept = alone and source.coded_again(rows, lambda name, codes: columns[name].code(from_fine(codes)))
-    return RecodedSource(source, schema, () if kept else again)
+    if alone and rows and source.coded_again(rows, lambda name, codes: columns[name].code(from_fine(codes))):
+        return RecodedSource(source, schema, ())
+    again = tuple((name, column) for name, column in columns.items() if found[name].clips)
+    return RecodedSource(source, schema, again) if again else source
 
 
 def _check_sums(plan: Any, own: Mapping[str, Statistic], drawn: set[str]) -> None:

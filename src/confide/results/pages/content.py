@@ -550,10 +550,10 @@ def brief(result: Shown, *, alone: bool = True, whole: bool = False) -> tuple[tu
     Of more than six, flags of rows of one severity are joined, and the least severe notes are left to the long form. `alone`: False for one
     of several tables, which share what is true of their release and of most tables. `whole`: all of them, each in its own line.
     """
-    lines = _lines(result, alone, short=not whole)
+    lines = _lines(result, alone)
     if whole or len(lines) <= _MOST:
         return lines
-    lines = _lines(result, alone, short=True, joined=True)
+    lines = _lines(result, alone, joined=True)
     # the levels that rows are compared with say more than a bound that is in the intervals
     order = ("Missing", "Bias", "Reference", "Caution")
     spare = [line for label in order for line in reversed(lines) if line[0] == label]
@@ -563,12 +563,12 @@ def brief(result: Shown, *, alone: bool = True, whole: bool = False) -> tuple[tu
     return (*kept, (label, text + more))
 
 
-def _lines(result: Shown, alone: bool, *, short: bool, joined: bool = False) -> tuple[tuple[str, str], ...]:
-    """All of these notes. short: of a flag's words two lines; joined: with flags of rows of one severity in one line, by their terms."""
+def _lines(result: Shown, alone: bool, *, joined: bool = False) -> tuple[tuple[str, str], ...]:
+    """All of these notes. joined: with flags of rows of one severity in one line, by their terms."""
     own = [(label, text) for label, text in (*result.head(), *result.facts, *result.legend, *result.notes()) if text]
     said = _status_line(result)
     lines = [("Status", said)] if alone or said != "valid" else []
-    lines += _warnings(result, short=short, joined=joined)
+    lines += _warnings(result, joined=joined)
     if result.has_intervals and (alone or result.inference != "population"):
         lines.append(("Intervals for", INTERVALS_FOR.get(result.inference, result.intervals_for)))
     elif not result.has_intervals and result.status == "valid":  # what they are about says here why there is none
@@ -599,11 +599,9 @@ def _status_line(result: Shown) -> str:
     return said if assumed is None else f"{said}; " + _WITHOUT.sub(r"assumes that \1 (\2)", assumed[0])
 
 
-def _warnings(result: Shown, *, short: bool = False, joined: bool = False) -> list[tuple[str, str]]:
+def _warnings(result: Shown, *, joined: bool = False) -> list[tuple[str, str]]:
     """Flags of the result and of its rows that are a caution or an alarm, in words."""
     found = [(severity(flag), f"{flag.replace('_', ' ')}: {flag_words(flag)}") for flag in result.flags]
-    while short and (long := [one for one in found if len(one[1]) > _TWO_LINES and ". " in one[1]]):
-        found[found.index(long[0])] = (long[0][0], long[0][1].rpartition(". ")[0])
     found += row_flags(result, joined=joined)
     lines = [(grave.capitalize(), words) for grave, words in found]
     return sorted((line for line in lines if line[0] != "Note"), key=lambda line: line[0] != "Alarm")
