@@ -142,7 +142,7 @@ class BinRows(RecordMap):
         starts = as_fine(self._inner).astype(np.int64)
         starts += from_fine(starts.astype(np.float64)) < self._inner
         # -0.0 is in the bin of 0.0
-        starts -= from_fine(starts - 1.0) >= self._inner
+        starts -= from_fine((starts - 1).astype(np.float64)) >= self._inner
         within = -(-starts >> _CELL)
         first = int(starts[0] >> _CELL)
         cells = np.cumsum(np.bincount(within - first, minlength=int(starts[-1] >> _CELL) - first + 1))
