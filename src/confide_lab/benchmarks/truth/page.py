@@ -29,7 +29,8 @@ Cases are designs (an adversary's among them: `confide_lab/benchmarks/truth/adve
 
 Each row draws samples with replacement from a full table (or from a synthetic population of 200,000 records), makes a release of each
 with simulated noise, and asks how often the printed 95 % interval holds the same number of the full table: for lines the plain
-least-squares coefficients of the response and the features clipped to their public bounds, whatever weights or limits a method uses
+least-squares coefficients of the response and the features clipped to their public bounds, or to the ranges that the release found
+(the interval without privacy is held to the public bounds), whatever weights or limits a method uses
 inside (`efficient_ptr`: the line of its public weights, which its title names); for the others `reference` of the method;
 `posterior_sampling` states the ridge line of the very records and is held to that of each sample. Outside tables are real ones; their
 bounds are declared from the meaning of their columns: `confide_lab/benchmarks/outside_tables.py`, and with an outcome of two values

@@ -237,9 +237,10 @@ def replicate(at: Mapping[str, Any], _: np.random.Generator) -> dict[str, Any]:
     release = seal(method, cf.read(records, schema_of(cell.case, cell.method)), plan, noise)
     result: Any = method.infer(release)
     own = truth(cell.case, cell.method)
-    values = own.values * size(cell) if extensive(method) else own.values
+    named = _in_ranges(cell, method, release, own)
+    values, usual = (one * size(cell) if extensive(method) else one for one in (named, own.values))
     if isinstance(method, PosteriorSampling) and release.status == "released":
-        values = np.array(list(ridge_line(method, practice, float(release.public["penalty"][0])).values()))
+        values = usual = np.array(list(ridge_line(method, practice, float(release.public["penalty"][0])).values()))
     # all lines ask one question, but for the one that weighs records
     question = "ssp" if cell.method in LINES and cell.method != "efficient_ptr" else cell.method
     plain = _plain(cell.case, question, size(cell), r)
@@ -249,11 +250,22 @@ def replicate(at: Mapping[str, Any], _: np.random.Generator) -> dict[str, Any]:
         "status": result.status,
         "flags": ",".join(result.flags),
         "hits": _listed(_hits(low, high, values)),
-        "plain": _listed(_hits(ends[:, 0], ends[:, 1], values)),
+        "plain": _listed(_hits(ends[:, 0], ends[:, 1], usual)),
         "widths": _listed(high - low),
         "plain_widths": _listed(ends[:, 1] - ends[:, 0]),
         "errors": _listed(found - values),
     }
+
+
+def _in_ranges(cell: Cell, method: Method, release: Any, own: _Truth) -> Any:
+    """The numbers that a release names: on the whole population, of columns clipped to the ranges that it found."""
+    if cell.case in DOMAINS or not any(one.clips for one in release.ranges.values()):
+        return own.values
+    whole = population(cell.case)
+    asks = method if own.titled else SSP(formula_of(cell.case))
+    found = asks.reference(CodedFrame.of(whole.records.to_pandas(), release.plan.declared))
+    values = np.array([found[name] for name in own.names])
+    return values / len(whole) if extensive(method) else values
 
 
 def _sample(cell: Cell, replication: int, *, any_size: bool) -> tuple[Any, Any]:
