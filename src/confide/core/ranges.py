@@ -404,14 +404,10 @@ def draw_counts(step: RangeStep, source: Source, plan: Any, meter: Any) -> None:
         meter.draw(name, total)
 
 
-def rows_read(plan: Any) -> tuple[str, ...]:
-    """The rows of codes that a draw of a plan asks for. After its ranges were found, columns are coded again from their values."""
-    drawn, first = columns_ranged(plan.statistics), dict[str, None]()
-    for name in map(spend_name, drawn):
-        first |= dict.fromkeys(plan.statistics[name].map.columns)
-    rows = dict.fromkeys(row for one in plan.statistics.values() for row in one.map.columns)
-    again = () if plan.children else [row for row in rows if fine_row(row) in first and row not in first]
-    return tuple(row for row in rows if row not in again)
+def rows_coded_again(plan: Any, rows: Iterable[str]) -> list[str]:
+    """Those of a plan's rows of codes that follow from the values of ranged columns once their ranges are known."""
+    first = {row for name in columns_ranged(plan.statistics) for row in plan.statistics[spend_name(name)].map.columns}
+    return [] if plan.children else [row for row in rows if fine_row(row) in first and row not in first]
 
 
 def in_ranges(
