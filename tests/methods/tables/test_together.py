@@ -80,6 +80,7 @@ def test_the_same_marginal_asked_again_is_combined() -> None:
     assert 0.6 < np.sqrt((errors**2).mean()) < 1.5
 
 
+@pytest.mark.usefixtures("declared")
 def test_releases_are_combined_by_the_ledger_that_has_their_receipts(tmp_path: Path) -> None:
     method = cf.tables.Means("age ~ x", inference="population")
     books = [cf.Ledger.create(tmp_path / f"{name}.db", dataset="d", budget=cf.GDP(2.0)) for name in ("a", "b")]
