@@ -41,7 +41,7 @@ from confide.core.events import (
     threshold,
 )
 from confide.core.plan import Plan
-from confide.core.ranges import RangeStep, draw_counts, in_ranges, rows_coded_again, spend_name, to_public
+from confide.core.ranges import RangeStep, draw_counts, in_ranges, rows_read, spend_name, to_public
 from confide.core.release import Noisy, Release, names_of, prefixed
 from confide.core.statistic import MappedSource, Source, Statistic, WrappedSource
 from confide.core.units.contributions import NAME as CONTRIBUTIONS
@@ -379,8 +379,7 @@ def for_one_draw(source: Source, plan: Plan) -> AbstractContextManager[Source]:
     """
     if plan.passes < 2:
         return nullcontext(source)
-    rows = dict.fromkeys(row for statistic in plan.statistics.values() for row in statistic.map.columns)
-    return source.kept(tuple(rows), rows_coded_again(plan, rows))
+    return source.kept(rows_read(plan))
 
 
 class _Subgroup(MappedSource):

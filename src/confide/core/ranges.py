@@ -404,10 +404,13 @@ def draw_counts(step: RangeStep, source: Source, plan: Any, meter: Any) -> None:
         meter.draw(name, total)
 
 
-def rows_coded_again(plan: Any, rows: Iterable[str]) -> list[str]:
-    """Those of a plan's rows of codes that follow from the values of ranged columns once their ranges are known."""
+def rows_read(plan: Any) -> tuple[str, ...]:
+    """The rows of codes that a draw of a plan asks for. Once ranges are known, ranged columns follow from the rows of their values."""
     first = {row for name in columns_ranged(plan.statistics) for row in plan.statistics[spend_name(name)].map.columns}
-    return [] if plan.children else [row for row in rows if fine_row(row) in first and row not in first]
+    rows = dict.fromkeys(row for one in plan.statistics.values() for row in one.map.columns)
+    # in a publication, an analysis in declared bounds may ask for the same columns
+    spare = () if plan.children else [row for row in rows if fine_row(row) in first and row not in first]
+    return tuple(row for row in rows if row not in spare)
 
 
 def in_ranges(
@@ -428,14 +431,16 @@ def in_ranges(
 def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRange], *, alone: bool = False) -> Source:
     """The records behind the schema with the ranges that were found.
 
-    alone: whether nobody else reads the source, so that codes that it keeps can be coded again once instead of in each pass.
+    Columns whose bounds were kept are coded again like the others, so that what a record adds to the sums does not depend on the way in
+    which a source hands out its codes. `alone`: whether nobody else reads the source. Codes that it keeps are then coded again once, and
+    not in each pass.
     """
     columns: dict[str, Any] = {name: schema[name] for name in found if name in schema}
+    if not columns:
+        return source
     rows = {fine_row(name): name for name in columns}
-    if alone and rows and source.coded_again(rows, lambda name, codes: columns[name].code(from_fine(codes))):
-        return RecodedSource(source, schema, ())
-    again = tuple((name, column) for name, column in columns.items() if found[name].clips)
-    return RecodedSource(source, schema, again) if again else source
+    once = alone and source.coded_again(rows, lambda name, codes: columns[name].code(from_fine(codes)))
+    return RecodedSource(source, schema, () if once else tuple(columns.items()))
 
 
 def _check_sums(plan: Any, own: Mapping[str, Statistic], drawn: set[str]) -> None:

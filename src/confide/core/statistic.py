@@ -391,11 +391,8 @@ class Source(Protocol):
             "read the records with cf.read(data, schema)",
         )
 
-    def kept(self, rows: Sequence[str], spare: Sequence[str] = ()) -> AbstractContextManager[Source]:
-        """The records for one draw of several passes over these rows of codes. Override where coding them once is quicker.
-
-        spare: those of them that `coded_again` makes of others.
-        """
+    def kept(self, rows: Sequence[str]) -> AbstractContextManager[Source]:
+        """The records for one draw of several passes over these rows of codes. Override where coding them once is quicker."""
         return nullcontext(self)
 
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:

@@ -134,7 +134,7 @@ class BinRows(RecordMap):
 
     @cached_property
     def _cells(self) -> tuple[int, Whole, Whole, int]:
-        """For `placed`, which looks a bin up in cells of codes 1.6% wide, because a search among edges takes ten times as long.
+        """For `placed`, which looks a bin up in even cells of codes, because a search among edges takes longer.
 
         The first cell; the bin in which each cell begins; the first code of each bin but the first, and one above all; how many bins
         begin inside a cell at most.

@@ -403,7 +403,7 @@ def line(row: Mapping[str, Any]) -> str:
 
 
 def totals(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """For each kind, size, budget, relation, bounds and way: over all tables."""
+    """For each kind, size, budget, relation, bounds and way: over all tables. In brackets the least and the median of the tables."""
     found: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         if row.get("labels"):
@@ -422,10 +422,16 @@ def totals(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         weight = a[:, 0]
         lines.append(
             f"{' '.join(str(k) for k in key)}: {len(own)} tables, {len(a)} numbers, answered {weight.mean():.3f}, "
-            f"covered {np.nansum(weight * a[:, 1]) / weight.sum():.3f} (plain {np.nansum(weight * a[:, 2]) / weight.sum():.3f}), "
+            f"covered {np.nansum(weight * a[:, 1]) / weight.sum():.3f} {_least(own, 'covered')}, "
+            f"plain {np.nansum(weight * a[:, 2]) / weight.sum():.3f} {_least(own, 'plain')}, t {_least(own, 'usual')}, "
             f"width {np.nanmedian(widths):.2f} to {np.nanmax(widths):.2f}, short {sum(row['short'] for row in own)}"
         )
     return lines
+
+
+def _least(rows: Sequence[Mapping[str, Any]], name: str) -> str:
+    found = [row[name] for row in rows]
+    return f"[{np.nanmin(found):.3f}, {np.nanmedian(found):.3f}]"
 
 
 def main(words: Sequence[str] = ()) -> int:

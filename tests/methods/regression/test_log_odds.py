@@ -429,4 +429,4 @@ def test_the_meat_is_summed_at_the_released_line() -> None:
     release = seal(method, Spied(cf.read(frame, SCHEMA)), plan, SimulatedNoise(4))
     line, before = release.public["meat_line"], release.public["line"]
     assert np.abs(np.asarray(line) - np.asarray(before)).max() > 0
-    assert tuple(asked[-1].map.frame.theta) == tuple(map(float, np.ravel(line)))
+    assert tuple(asked[-1].statistic.map.frame.theta) == tuple(map(float, np.ravel(line)))

@@ -301,13 +301,17 @@ def plan(
             check_relation(chosen, book)
             planned = engine.plan(chosen, found, n=n, ledger=book, **terms)
         session.dataset = None if book is None else book.dataset
+
+        def show(budget: str = "") -> None:
+            text = planned.summary(verbose=session.verbose, budget=budget)
+            session.say(text.replace("summary(verbose=True)", "--verbose"))
+
         try:
             quote = None if book is None else book.preview(planned.guarantees)
         except ConfideError:
-            session.say(_said(planned.summary(verbose=session.verbose)))
+            show()
             raise
-        budget = "" if quote is None or book is None else quote.words(book.dataset)
-        session.say(_said(planned.summary(verbose=session.verbose, budget=budget)))
+        show("" if quote is None or book is None else quote.words(book.dataset))
         if quote is not None and quote.note:
             session.note(f"note: {session.worded(quote.note)}")
         if place is not None:
@@ -316,12 +320,6 @@ def plan(
             session.say(f"\nWrote {output}")
             session.say(f"Next       confide release {output} DATA --ledger {charged} -o release.json")
     session.answer({**plan_facts(planned), "ledger": ledger_facts(book), "wrote": output})
-
-
-def _said(summary: str) -> str:
-    """The summary of a plan, with the option in the place of the call."""
-    call, option = "(budget items, scenarios: summary(verbose=True))", "(budget items, scenarios: --verbose)"
-    return summary.replace(call, f"{option:>{len(call)}}")
 
 
 @spread

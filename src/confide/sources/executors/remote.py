@@ -121,7 +121,7 @@ class RemoteSource(WrappedSource):
             self._forgotten(records)
 
     @contextmanager
-    def kept(self, rows: Sequence[str], spare: Sequence[str] = ()) -> Iterator[RemoteSource]:
+    def kept(self, rows: Sequence[str]) -> Iterator[RemoteSource]:
         """For one draw of several passes over these rows of codes: a pass that meets other records than the first is an error."""
         self._rows = tuple(dict.fromkeys(rows))
         try:
