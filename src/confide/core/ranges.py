@@ -431,7 +431,7 @@ def in_ranges(
 def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRange], *, alone: bool = False) -> Source:
     """The records behind the schema with the ranges that were found.
 
-    Columns whose bounds were kept are coded again like the others, so that what a record adds to the sums does not depend on the way in
+    Columns whose bounds were kept are coded again like the others. What a record adds to the sums then does not depend on the way in
     which a source hands out its codes. `alone`: whether nobody else reads the source. Codes that it keeps are then coded again once, and
     not in each pass.
     """
