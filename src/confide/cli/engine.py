@@ -29,7 +29,7 @@ from confide.cli.files import (
     result_facts,
     show_result,
 )
-from confide.cli.options import Account, Alpha, Charged, Keep, Parameters, delimiter_of
+from confide.cli.options import Account, Alpha, Charged, FileOptions, Keep, Parameters
 from confide.cli.session import Refused, Session
 from confide.errors import ConfideError, NoResult, PlanError
 
@@ -98,12 +98,12 @@ def check_relation(method: Any, book: Ledger | None) -> None:
         )
 
 
-def source_of(data: Sequence[Path], schema: Any, delimiter: str, executor: str | None = None) -> Source:
+def source_of(data: Sequence[Path], schema: Any, file: FileOptions, executor: str | None = None) -> Source:
     """The records in one file or several, behind the schema's coding."""
     from confide.sources import read
 
     found = data[0] if len(data) == 1 else list(data)
-    return read(found, schema, delimiter=delimiter_of(delimiter), executor=executor)
+    return read(found, schema, file=file.entries(), executor=executor)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def plan_and_pay(
         book = open_ledger(account.ledger, account.dataset, found.dataset)
         planned = plan_of(found, book)
     with session.doing("opening the data", private=True):
-        source = source_of(data, found, asked.delimiter, asked.executor)
+        source = source_of(data, found, asked.file, asked.executor)
     _tell_lacking(session, source, found, data)
     return pay(session, planned, source, book, account, asked.simulate, result)
 

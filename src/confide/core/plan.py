@@ -338,7 +338,7 @@ class Plan:
             The plan.
         """
         check_n(n)
-        bare = schema.without_typical
+        bare = schema.bare
         if not bare.plain:
             check_rows(method, bare)
         asked = allowance.requested

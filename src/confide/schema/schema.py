@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -22,11 +22,14 @@ from confide.schema.checks import (
     checked_design,
     checked_name,
     checked_rows,
+    with_codes,
     with_groups,
 )
 from confide.schema.columns import Categorical, Column, Integer, column_from_dict
 from confide.schema.draft import draft
 from confide.schema.formulas.names import check_distinct
+from confide.schema.layout import FileLayout, in_file, layout_from_settings
+from confide.schema.missing import missing_codes
 from confide.schema.settings import is_unicode
 from confide.schema.survey import SurveyDesign, survey_from_settings
 from confide.schema.toml import from_toml, to_toml
@@ -68,6 +71,11 @@ class Schema:
     design : SurveyDesign, optional
         Weights, strata and PSUs of a survey. PSUs of an id column are its
         clusters.
+    missing : list of str, number or mapping, optional
+        Codes for "no answer" of all columns that have no list of their own.
+    file : FileLayout or mapping, optional
+        How the files are laid out, such as ``{"delimiter": ";", "decimal":
+        ","}``: the entries of ``[file]``. It is in no plan, digest or release.
 
     Raises
     ------
@@ -90,6 +98,8 @@ class Schema:
     dataset: str | None
     cluster: Clusters | None
     design: SurveyDesign | None
+    #: How the files are laid out; in no digest, plan or release.
+    file: FileLayout
     #: Ranges of derived terms that a release found; never in a file.
     terms: Mapping[str, tuple[float, float]]
 
@@ -102,6 +112,8 @@ class Schema:
         dataset: str | None = None,
         cluster: Clusters | Mapping[str, Any] | None = None,
         design: SurveyDesign | Mapping[str, Any] | None = None,
+        missing: Sequence[Any] | None = None,
+        file: FileLayout | Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(columns, Mapping) or not columns:
             given = "an empty one" if isinstance(columns, Mapping) else type(columns).__name__
@@ -120,7 +132,10 @@ class Schema:
             raise SchemaError(
                 f"dataset must be a name or None, got {dataset!r}", 'leave it out, or write dataset="survey"'
             )
+        layout = FileLayout() if file is None else layout_from_settings(file)
+        layout, columns = in_file(layout, columns)
         checked = {checked_name(name): checked_column(name, column) for name, column in columns.items()}
+        checked = with_codes(checked, missing_codes("Schema", missing))
         check_distinct(checked)
         check_per(whose, checked)
         rows = checked_rows(rows_per_unit, with_groups(whose, checked))
@@ -138,7 +153,14 @@ class Schema:
                 f"tables in clusters and of designs count each {whose.column} once, got per={whose.per!r}",
                 f"write unit=cf.Unit({whose.column!r})",
             )
-        facts = {"rows_per_unit": rows, "unit": whose, "dataset": dataset, "cluster": groups, "design": drawn}
+        facts = {
+            "rows_per_unit": rows,
+            "unit": whose,
+            "dataset": dataset,
+            "cluster": groups,
+            "design": drawn,
+            "file": layout,
+        }
         self.__dict__.update(columns=MappingProxyType(checked), terms=MappingProxyType({}), **facts)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -197,6 +219,7 @@ class Schema:
         own = self.cluster is not None and self.design is None
         facts += [f"cluster={self.cluster!r}"] if own else []
         facts += [f"design={self.design!r}"] if self.design is not None else []
+        facts += [f"file={layout!r}"] if (layout := self.file.to_settings()) else []
         return f"Schema({', '.join([f'{{{shown}}}', *facts])})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -228,6 +251,7 @@ class Schema:
             # written only where there are any, so that schemas without them stay what they were
             **({"cluster": self.cluster.to_dict()} if self.cluster is not None else {}),
             **({"design": self.design.to_dict()} if self.design is not None else {}),
+            **({"file": own} if (own := self.file.to_settings()) else {}),
             **(
                 {"terms": [[name, low.hex(), high.hex()] for name, (low, high) in self.terms.items()]}
                 if self.terms
@@ -259,6 +283,32 @@ class Schema:
         made.__dict__["terms"] = MappingProxyType(dict(terms))
         return made
 
+    def with_file(self, entries: Mapping[str, Any]) -> Schema:
+        """Give the same facts with other entries of ``[file]``.
+
+        Parameters
+        ----------
+        entries : mapping
+            Entries in the place of those of the schema.
+
+        Returns
+        -------
+        Schema
+            A new schema.
+
+        Raises
+        ------
+        SchemaError
+            An entry is unknown or not allowed.
+
+        Examples
+        --------
+        >>> from confide.schema import Numeric
+        >>> Schema({"x": Numeric(0, 1)}).with_file({"decimal": ","}).file.decimal
+        ','
+        """
+        return self._like(self.columns, self.file.with_entries(entries))
+
     def with_columns(self, columns: Mapping[str, Any]) -> Schema:
         """Give the same facts about other columns.
 
@@ -278,8 +328,11 @@ class Schema:
         >>> Schema({"x": Numeric(0, 1)}, unit=Unit("id")).with_columns({"y": Numeric(0, 2)}).unit
         Unit('id')
         """
+        return self._like(columns, self.file)
+
+    def _like(self, columns: Mapping[str, Any], file: FileLayout) -> Schema:
         facts: dict[str, Any] = {"rows_per_unit": self.rows_per_unit, "unit": self.unit, "dataset": self.dataset}
-        return Schema(columns, **facts, cluster=self.cluster, design=self.design)
+        return Schema(columns, **facts, cluster=self.cluster, design=self.design, file=file)
 
     @property
     def protects(self) -> str:
@@ -371,7 +424,7 @@ class Schema:
             names = [entry["name"] for entry in data["columns"]]
             columns = {name: column_from_dict(entry) for name, entry in zip(names, data["columns"], strict=True)}
             facts = {key: data[key] for key in ("rows_per_unit", "unit", "dataset")}
-            facts |= {name: data[name] for name in ("cluster", "design") if name in data}
+            facts |= {name: data[name] for name in ("cluster", "design", "file") if name in data}
         except (KeyError, TypeError, AttributeError):
             raise SchemaError(
                 "this is not the dictionary of a schema: it needs columns (a list of tables with a name each), "
@@ -387,14 +440,14 @@ class Schema:
     @cached_property
     def _digest(self) -> str:
         text = json.dumps(
-            self.without_typical.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+            self.bare.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
         )
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON in hexadecimal: it identifies how records
-        are read. Typical spreads are not in it.
+        are read. What `bare` leaves out is not in it.
 
         Examples
         --------
@@ -419,21 +472,21 @@ class Schema:
         return self if columns == dict(self.columns) else self.with_columns(columns)
 
     @cached_property
-    def without_typical(self) -> Schema:
-        """This schema without its typical spreads, which only forecasts use.
-        Plans, releases and digests hold this form.
+    def bare(self) -> Schema:
+        """This schema as plans, releases and digests hold it: without typical
+        spreads, which only forecasts use, and without the layout of files.
 
         Examples
         --------
         >>> from confide.schema import Numeric
-        >>> schema = Schema({"income": Numeric(0, 1e6, typical=(5e3, 9e4))})
-        >>> schema.without_typical["income"] == Numeric(0, 1e6), schema.without_typical.digest == schema.digest
-        (True, True)
+        >>> schema = Schema({"income": Numeric(0, 1e6, typical=(5e3, 9e4))}, file={"decimal": ","})
+        >>> schema.bare["income"] == Numeric(0, 1e6), schema.bare.digest == schema.digest, schema.bare.file.decimal
+        (True, True, '.')
         """
         bare = {name: replace(column, typical=None) for name, column in self.columns.items()}
-        if bare == dict(self.columns):
+        if bare == dict(self.columns) and self.file == FileLayout():
             return self
-        return self.with_columns(bare)
+        return self._like(bare, FileLayout())
 
     def to_toml(self) -> str:
         """Write the schema as the text of a TOML file.
@@ -458,7 +511,8 @@ class Schema:
         <BLANKLINE>
         """
         facts: dict[str, Any] = {"rows_per_unit": self.rows_per_unit, "unit": self.unit, "dataset": self.dataset}
-        return to_toml(self.columns, **facts, cluster=None if self.design else self.cluster, design=self.design)
+        cluster = None if self.design else self.cluster
+        return to_toml(self.columns, **facts, cluster=cluster, design=self.design, file=self.file)
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Schema:
@@ -491,7 +545,7 @@ class Schema:
         return cls(columns, **facts)
 
     @staticmethod
-    def draft(data: Any, *, delimiter: str = ",") -> str:
+    def draft(data: Any, *, delimiter: str | None = None, file: Mapping[str, Any] | None = None) -> str:
         """Draft a TOML text with the names and types of the columns of a file.
 
         Only metadata are read: names and types, of a CSV file the header line
@@ -504,8 +558,11 @@ class Schema:
         data : path, DataFrame, Table or schema
             A Parquet or CSV file, a pandas or polars DataFrame, a pyarrow Table
             or schema.
-        delimiter : str, default ","
-            What separates the fields of a CSV file.
+        delimiter : str, optional
+            What separates the fields of a text file: short for `file`. Left out:
+            a comma, or what the header line seems to have.
+        file : mapping, optional
+            How the file is laid out: entries of ``[file]``. The draft keeps them.
 
         Returns
         -------
@@ -517,7 +574,8 @@ class Schema:
         SchemaError
             The data are anything else, or a file has no readable metadata.
         """
-        return draft(data, delimiter=delimiter)
+        entries = {**({} if file is None else file), **({} if delimiter is None else {"delimiter": delimiter})}
+        return draft(data, layout=layout_from_settings(entries))
 
     def sample(self, n: int, seed: int) -> pd.DataFrame:
         """Draw test data from the schema alone.

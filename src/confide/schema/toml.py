@@ -15,17 +15,20 @@ from typing import Any
 from confide._helpers import near_match
 from confide.errors import SchemaError
 from confide.schema.columns import Categorical, Column, Integer, Numeric
+from confide.schema.layout import FileLayout, in_file, layout_from_settings
+from confide.schema.missing import codes_to_settings
 from confide.schema.settings import PUBLIC, Provenance
 from confide.schema.survey import SurveyDesign
 from confide.schema.unit import Clusters, Unit
 
 UNFILLED = "?"
 
-_FACTS = ("columns", "dataset", "rows_per_unit", "unit", "cluster", "design")
+_FACTS = ("columns", "dataset", "rows_per_unit", "unit", "cluster", "design", "missing", "file")
+_COMMON = ("on_missing", "missing", "in_file", "provenance", "typical")
 _ENTRIES = {
-    "numeric": ("low", "high", "steps", "on_missing", "provenance", "typical"),
-    "integer": ("low", "high", "on_missing", "provenance", "typical"),
-    "categorical": ("levels", "on_missing", "provenance", "typical"),
+    "numeric": ("low", "high", "steps", *_COMMON),
+    "integer": ("low", "high", *_COMMON),
+    "categorical": ("levels", "codes", *_COMMON),
 }
 # What a fact of the whole table that was left to fill in should look like.
 _FACT_HOLES = {
@@ -67,8 +70,10 @@ def from_toml(source: str | PathLike[str]) -> tuple[dict[str, Column], dict[str,
         raise SchemaError(
             f"{place} has facts left to fill in, from public knowledge and not from the data:\n" + "\n".join(holes)
         )
+    facts = {name: data[name] for name in _FACTS[1:] if name in data}
+    layout, tables = in_file(layout_from_settings(facts.pop("file", {})), tables)
     columns = {name: column_from_settings(name, table) for name, table in tables.items()}
-    return columns, {name: data[name] for name in _FACTS[1:] if name in data}
+    return columns, {**facts, "file": layout}
 
 
 def _text(source: str | PathLike[str]) -> tuple[str, str]:
@@ -197,6 +202,7 @@ def to_toml(
     dataset: str | None,
     cluster: Clusters | None = None,
     design: SurveyDesign | None = None,
+    file: FileLayout = FileLayout(),  # noqa: B008, it never changes
 ) -> str:
     """The text of a TOML file that `from_toml` reads back to the bit."""
     lines = [] if dataset is None else [f"dataset = {value(dataset)}"]
@@ -216,8 +222,15 @@ def to_toml(
         lines += [f"cluster = {value({name: fact for name, fact in facts.items() if fact is not None})}"]
     if design is not None:
         lines += ["", "[design]", *(f"{key(name)} = {value(fact)}" for name, fact in design.to_settings().items())]
+    layout = file.to_settings()
+    named = layout.pop("names", {})
+    if others := {name: own for name, own in named.items() if name not in columns}:
+        layout["names"] = others
+    if layout:
+        lines += ["", "[file]", *(f"{key(name)} = {value(entry)}" for name, entry in layout.items())]
     for name, column in columns.items():
-        lines += ["", f"[columns.{key(name)}]", *_lines(column)]
+        here = [f"in_file = {value(named[name])}"] if name in named else []
+        lines += ["", f"[columns.{key(name)}]", *_lines(column), *here]
     return "\n".join(lines) + "\n"
 
 
@@ -225,12 +238,15 @@ def _lines(column: Column) -> list[str]:
     facts: dict[str, Any] = {"kind": column.kind}
     if isinstance(column, Categorical):
         facts["levels"] = list(column.levels)
+        facts |= {} if column.codes is None else {"codes": list(column.codes)}
     elif isinstance(column, Integer):
         facts |= {"low": int(column.low), "high": int(column.high)}
     else:
         bounds = zip(("low", "high"), (column.low, column.high), column.declared, strict=True)
         facts |= {**{name: bound for name, bound, declared in bounds if declared}, "steps": column.steps}
-    facts |= {"on_missing": column.on_missing, "provenance": column.provenance.to_dict()}
+    facts |= {"on_missing": column.on_missing}
+    facts |= {} if column.missing is None else {"missing": codes_to_settings(column.missing)}
+    facts |= {"provenance": column.provenance.to_dict()}
     if isinstance(column, Categorical):
         if column.shares is not None:
             facts["typical"] = {"shares": list(column.shares.each), "provenance": column.shares.provenance.to_dict()}

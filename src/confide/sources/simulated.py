@@ -20,8 +20,10 @@ import pyarrow.parquet as pq
 
 from confide.core import Source
 from confide.schema import Schema
+from confide.schema.layout import FileLayout
 from confide.sources.coding import Part, is_readable
 from confide.sources.formats.parquet import FolderPart, ParquetPart
+from confide.sources.formats.renamed import RenamedPart
 from confide.sources.formats.tables import from_mapping
 from confide.sources.formats.text_files import CsvPart
 from confide.sources.reading import read
@@ -49,7 +51,7 @@ def simulated_parts(parts: Sequence[Part], schema: Schema, names: Sequence[str])
     for part in forms.values():
         there = [name for name in names if name in part.names and name in frame.columns]
         # text has no types
-        typed = not isinstance(part, CsvPart)
+        typed = not isinstance(_plain(part), CsvPart)
         found.append(
             _as(part, {name: _cells(frame[name].to_numpy(), part.kind(name) if typed else None) for name in there})
         )
@@ -65,21 +67,30 @@ def _form(part: Part, names: Sequence[str]) -> tuple[object, ...]:
     ('pandas DataFrame', '', (('x', dtype('float64')),))
     """
     types = tuple((name, part.kind(name)) for name in names if name in part.names)
-    return part.type, part.delimiter if isinstance(part, CsvPart) else "", types
+    plain = _plain(part)
+    return part.type, plain.delimiter if isinstance(plain, CsvPart) else "", types
+
+
+def _plain(part: Part) -> Part:
+    return part.part if isinstance(part, RenamedPart) else part
 
 
 def _as(part: Part, cells: dict[str, Any]) -> Part:
     """Cells behind the same reader: files are written into memory and read from there; of queries and frames the types are kept."""
+    if isinstance(part, RenamedPart):
+        return _as(part.part, cells)
     if isinstance(part, FolderPart):
         inner = {name: values for name, values in cells.items() if name not in part.keys}
         return FolderPart(_as(part.part, inner), part.keys, part.place)
     if isinstance(part, CsvPart):
         sink = io.BytesIO()
+        # without names, marks and encoding of the records' own layout, which `RecordSource.like` leaves out too
+        layout = FileLayout(delimiter=part.delimiter)
         options = pyarrow.csv.WriteOptions(delimiter=part.delimiter)
         pyarrow.csv.write_csv(pa.table(cells), sink, options)
         packed = part.mark.name.lower().endswith(".gz")
         content = gzip.compress(sink.getvalue()) if packed else sink.getvalue()
-        return CsvPart.open(_File("simulated.csv.gz" if packed else "simulated.csv", content), part.delimiter)
+        return CsvPart.open(_File("simulated.csv.gz" if packed else "simulated.csv", content), layout)
     if isinstance(part, ParquetPart):
         sink = io.BytesIO()
         pq.write_table(pa.table(cells), sink)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing as _closing, contextmanager
 from typing import Any
 
@@ -90,10 +90,14 @@ class RecordSource(Source):
         for part in self._parts:
             part.verify()
             for name in ids:
-                check_id(part, name)
+                check_id(part, name, self._known)
                 wanted = self._schema.names  # which rows of a unit count hangs on all columns
             for name in wanted:
-                _check_column(part, name)
+                _check_column(part, name, self._known)
+
+    @property
+    def _known(self) -> tuple[str, ...]:
+        return (*self._schema.names, *self._schema.ids)
 
     def lacks(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Those of the columns that some part of the data does not have, from metadata."""
@@ -194,8 +198,9 @@ class RecordSource(Source):
 
     def like(self, parts: Sequence[Part]) -> RecordSource:
         """Other records behind the same schema, read in this process by one thread: simulated rows (`sources.simulated`)."""
+        # their cells are written plainly, whatever the layout of the records' files
         return RecordSource(
-            self._schema, parts, dataset=self._dataset, memory=self._memory, spool=self._spool, threads=1
+            self._schema.bare, parts, dataset=self._dataset, memory=self._memory, spool=self._spool, threads=1
         )
 
     def count(self) -> int:
@@ -212,9 +217,9 @@ class RecordSource(Source):
         return sum(guarded(f"{part.place} could not be read", part.count) for part in self._parts)
 
 
-def check_id(part: Part, name: str) -> None:
+def check_id(part: Part, name: str, known: Collection[str]) -> None:
     """The id column of a unit: there, once, of a type whose cells can be ids; its values are never looked at here."""
-    _check_there(part, name)
+    _check_there(part, name, known)
     if not is_id(part.kind(name)):
         raise SchemaError(
             f"{part.place}: the id column {name!r} has the type {part.kind(name)}; an id is a whole number, text, binary or a date. Turn "
@@ -222,12 +227,14 @@ def check_id(part: Part, name: str) -> None:
         )
 
 
-def _check_there(part: Part, name: str) -> None:
+def _check_there(part: Part, name: str, known: Collection[str]) -> None:
     found = part.names.count(name)
     if not found:
         listed = ", ".join(map(repr, part.names[:_LISTED])) + (", ..." if len(part.names) > _LISTED else "")
         if may_be_a_record(part.names):
             listed = "a first line with numbers, which may be a record and is not shown"
+        elif part.headed and not any(other in known for other in part.names):
+            listed = "a first line with none of the schema's names, which may be a record and is not shown"
         raise SourceError(
             f"{part.place} has no column {name!r}; it has {listed or 'no columns'}. "
             "Name the schema's columns as the data do, or rename the column in the data"
@@ -236,8 +243,8 @@ def _check_there(part: Part, name: str) -> None:
         raise SourceError(f"{part.place} has more than one column {name!r}", "keep one of them")
 
 
-def _check_column(part: Part, name: str) -> None:
-    _check_there(part, name)
+def _check_column(part: Part, name: str, known: Collection[str]) -> None:
+    _check_there(part, name, known)
     kind = part.kind(name)
     if not is_readable(kind):
         raise SourceError(

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from confide.schema import Categorical
 from confide.sources.aggregation import BLOCK_ROWS
-from confide.sources.coding import Block, Labels, Part, Reader, guarded, plain, valid_text
+from confide.sources.coding import Block, Held, Labels, Part, guarded, unread
 from confide.sources.source import RecordSource
 
 
@@ -31,20 +29,18 @@ def unmatched_labels(source: RecordSource) -> dict[str, int]:
     >>> unmatched_labels(read({"region": ["north", "South", "", None, "south "]}, schema))
     {'region': 2}
     """
-    levels = {
-        name: column.levels for name in source.schema.names if isinstance(column := source.schema[name], Categorical)
-    }
+    levels = {name: column for name in source.schema.names if isinstance(column := source.schema[name], Categorical)}
     if not levels:
         return {}
     source.check(tuple(levels))
     found = np.zeros(len(levels), dtype=np.int64)
     for part in source._parts:
-        found += guarded(f"{part.place} could not be read", partial(_of_part, part, levels))
+        found += guarded(f"{part.place} could not be read", partial(_of_part, part, levels, source.schema.file.marks))
     return dict(zip(levels, found.tolist(), strict=True))
 
 
-def _of_part(part: Part, levels: dict[str, tuple[str, ...]]) -> NDArray[np.int64]:
-    readers = [(Labels(own), _Present()) for own in levels.values()]
+def _of_part(part: Part, levels: dict[str, Categorical], marks: tuple[str, str]) -> NDArray[np.int64]:
+    readers = [(Labels(own, marks), Held(own, marks)) for own in levels.values()]
     found = np.zeros(len(readers), dtype=np.int64)
     with np.errstate(all="ignore"):
         for piece in part.pieces(tuple(levels)):
@@ -54,29 +50,6 @@ def _of_part(part: Part, levels: dict[str, tuple[str, ...]]) -> NDArray[np.int64
     return found
 
 
-def _of_block(block: Block, readers: Sequence[tuple[Labels, _Present]]) -> NDArray[np.int64]:
+def _of_block(block: Block, readers: Sequence[tuple[Labels, Held]]) -> NDArray[np.int64]:
     cells = zip(block.columns, readers, strict=True)
-    return np.array([np.count_nonzero((labels(own) < 0) & (present(own) > 0)) for own, (labels, present) in cells])
-
-
-class _Present(Reader):
-    """1 for a cell that holds something, 0 for an empty one: null, NaN or empty text."""
-
-    missing = 0.0
-
-    def numbers(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.where(np.isnan(values), 0.0, 1.0)
-
-    def booleans(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.numbers(values)
-
-    def integers(self, cells: pa.Array) -> NDArray[np.float64]:
-        return plain(cells.is_valid()).astype(np.float64)
-
-    def text(self, cells: pa.Array) -> NDArray[np.float64]:
-        return plain(pc.fill_null(pc.not_equal(valid_text(cells), ""), False)).astype(np.float64)
-
-    def cell(self, cell: object) -> float:
-        # pandas' marks of a missing value are not equal to themselves, or refuse to say so
-        nothing = cell is None or type(cell).__name__ in ("NAType", "NaTType")
-        return 0.0 if nothing or (isinstance(cell, (float, np.floating)) and np.isnan(cell)) else 1.0
+    return np.array([np.count_nonzero(unread(labels(own), own, held)) for own, (labels, held) in cells])

@@ -39,6 +39,7 @@ from confide.results.pages.report import listed
 from confide.results.pages.table import interval_head, view
 from confide.schema import Schema
 from confide.schema.formulas.names import quoted
+from confide.schema.layout import FileLayout
 from confide.sources import read
 from confide.studio import approvals
 from confide.studio.approvals import ApprovalQueue
@@ -277,8 +278,8 @@ class Studio:
         return self._schema_page(web.query_params.get("data", ""), {}, "")
 
     def _schema_page(self, data: str, form: Form, error: str, status: int = 200) -> Response:
-        found = self.folder.fields(data)
-        columns = [{"name": name, "kind": kind, "note": note, "at": at} for at, (name, kind, note) in enumerate(found)]
+        found, _ = self.folder.fields(data, FileLayout())
+        columns = [{"name": own.name, "kind": own.kind, "note": own.note, "at": at} for at, own in enumerate(found)]
         return self._page(
             "schema_form",
             status,
@@ -294,7 +295,7 @@ class Studio:
         data = form.get("data", "")
         name = f"{stem_of(data)}{SCHEMA}"
         try:
-            made = schema_of(self.folder.fields(data), form)
+            made = schema_of(*self.folder.fields(data, FileLayout()), form)
             with self.folder.path(name).open("x", encoding="utf-8") as file:
                 file.write(made.to_toml())
         except FileExistsError:

@@ -25,7 +25,8 @@ from confide.core import Plan, Release
 from confide.errors import ConfideError, FileError, PlanError, SchemaError
 from confide.ledger import Ledger
 from confide.schema import Schema
-from confide.schema.draft import fields_of
+from confide.schema.draft import Field, fields_of
+from confide.schema.layout import FileLayout
 from confide.sources import Database, read
 from confide.sources.coding import FileMark
 
@@ -124,19 +125,12 @@ class Folder:
         place, mark, table = name.partition("/")
         return self._database(place).query(table) if mark else self.path(name)
 
-    def fields(self, name: str) -> list[tuple[str, str, str]]:
-        """Name, kind and note of each column, from metadata; `PlanError` for a file whose columns no comma separates."""
+    def fields(self, name: str, layout: FileLayout) -> tuple[list[Field], FileLayout]:
+        """The columns of a file, from metadata, and the layout in which they were found."""
         try:
-            return fields_of(self.records(name))
+            return fields_of(self.records(name), layout)
         except SchemaError as error:
-            if "delimiter=" not in str(error):
-                raise PlanError(str(error).replace(f"{self.root}{os.sep}", "")) from None
-        # numbers of such a file often have a comma, too, and would all count as missing: nobody would see it before the charge
-        raise PlanError(
-            f"the columns of {name} are separated by another mark than a comma",
-            "save it with commas between columns and points in numbers "
-            "(a spreadsheet does that as CSV UTF-8), or as Parquet",
-        )
+            raise PlanError(str(error).replace(f"{self.root}{os.sep}", "")) from None
 
     def mark(self, name: str) -> FileMark | None:
         """The state of the file that holds the records; None of a database elsewhere."""

@@ -13,6 +13,8 @@ from confide.core import Plan
 from confide.errors import PlanError
 from confide.methods.publication import Publication
 from confide.schema import Categorical, Schema, Unit
+from confide.schema.draft import Field
+from confide.schema.layout import FileLayout
 from confide.schema.toml import column_from_settings
 
 Form = Mapping[str, str]
@@ -77,7 +79,7 @@ def columns_of(schema: Schema) -> Iterator[tuple[str, str, str]]:
             yield name, type(column).__name__.lower(), f"{column.low:g} to {column.high:g}"
 
 
-def schema_of(fields: Sequence[tuple[str, str, str]], form: Form) -> Schema:
+def schema_of(fields: Sequence[Field], layout: FileLayout, form: Form) -> Schema:
     """The schema that a filled form describes. fields: of the records, in the form's order."""
     columns: dict[str, Any] = {}
     for at, (name, found, _) in enumerate(fields):
@@ -102,9 +104,8 @@ def schema_of(fields: Sequence[tuple[str, str, str]], form: Form) -> Schema:
         raise PlanError(
             "say who is protected: one row, or one person with all rows, by the column that tells persons apart"
         )
-    return Schema(
-        columns, dataset=form.get("dataset", "").strip() or None, unit="record" if unit == "record" else Unit(unit)
-    )
+    dataset = form.get("dataset", "").strip() or None
+    return Schema(columns, dataset=dataset, unit="record" if unit == "record" else Unit(unit), file=layout)
 
 
 def _rule(text: str, name: str, kind: str) -> str | float | int:

@@ -50,9 +50,9 @@ from confide.cli.options import (
     Alpha,
     Data,
     Dataset,
-    Delimiter,
     Executor,
     Fields,
+    FileOptions,
     Nominal,
     Parameters,
     Privacy,
@@ -339,7 +339,7 @@ def release(
     ],
     *,
     account: Account,
-    delimiter: Delimiter = ",",
+    file: FileOptions,
     executor: Executor = None,
     allow_partial: AllowPartial = False,
     simulate: Seed = None,
@@ -369,7 +369,7 @@ def release(
             book = open_ledger(account.ledger, account.dataset, schema.dataset)
             check_relation(registry.get(planned.method.name), book)
         with session.doing("opening the data", private=True):
-            source = source_of(data, schema, delimiter, executor)
+            source = source_of(data, schema, file, executor)
         session.cheaper = partial(plan_command, planned, ledger=account.ledger, dataset=account.dataset)
         paid = pay(session, planned, source, book, account, simulate, Delivery(place, allow_partial=allow_partial))
         keep(session, place, paid.release)

@@ -16,13 +16,12 @@ from confide.cli.files import Drawings, answer_result, check_places, load_schema
 from confide.cli.options import (
     Account,
     Alpha,
-    Delimiter,
+    FileOptions,
     Json,
     Privacy,
     SchemaFile,
     Seed,
     Written,
-    delimiter_of,
     spread,
 )
 from confide.cli.session import Refused, Session, reading_only
@@ -102,9 +101,9 @@ def protect(
         bool, typer.Option("--accept-verbatim-rows", help="Confirm that some rows get no noise (--zeta).")
     ] = False,
     look: Annotated[bool, typer.Option("--plan", help="Print the guarantee and stop.")] = False,
-    delimiter: Delimiter = ",",
     simulate: Seed = None,
     *,
+    file: FileOptions,
     protection: Protection,
     privacy: Privacy,
     account: Account,
@@ -138,7 +137,7 @@ def protect(
     book = open_ledger(account.ledger, account.dataset, public_schema.dataset)
     session.ledger = account.ledger
     session.dataset = None if book is None else book.dataset
-    source = read(data, public_schema, delimiter=delimiter_of(delimiter))
+    source = read(data, public_schema, file=file.entries())
     with session.paying("protecting the rows", ledger=book is not None), _bar() as step:
         made = local.protect_source(
             source,

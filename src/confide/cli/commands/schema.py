@@ -11,7 +11,7 @@ import typer
 
 from confide.cli.engine import PaidRelease, begin, charging, open_ledger, say_charged
 from confide.cli.files import check_places, keep, load_schema, reserve, write_output
-from confide.cli.options import Account, Delimiter, Force, Json, Privacy, Seed, Written, delimiter_of, spread
+from confide.cli.options import Account, FileOptions, Force, Json, Privacy, Seed, Written, spread
 from confide.cli.session import Refused, Session
 from confide.cli.tables import facts, table
 from confide.errors import SchemaError
@@ -39,6 +39,7 @@ _SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The sch
 
 
 @app.command()
+@spread
 def draft(
     ctx: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.")],
@@ -46,9 +47,10 @@ def draft(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write the schema to this file; left out, to stdout."),
     ] = None,
-    delimiter: Delimiter = ",",
     force: Force = False,
     json: Json = False,
+    *,
+    file: FileOptions,
 ) -> None:
     """Write a first schema from the names and types of a file; you fill in public facts.
 
@@ -63,12 +65,12 @@ def draft(
     session: Session = ctx.obj
     check_places({"-o": output}, {"the data": data})
     with reserve(output, force=force) as place:
-        from confide.schema.draft import draft as drafted
+        from confide.schema import Schema
 
         with session.doing("drafting the schema", private=True):
             from confide.sources.formats.databases import table_at
 
-            text = drafted(table_at(data) or data, delimiter=delimiter_of(delimiter))
+            text = Schema.draft(table_at(data) or data, file=file.entries())
         if place is None:
             session.say(text.rstrip("\n"))
         else:
@@ -78,6 +80,7 @@ def draft(
 
 
 @app.command()
+@spread
 def check(
     ctx: typer.Context,
     schema: _SchemaArgument,
@@ -88,8 +91,9 @@ def check(
             help="Also compare names and types with a file, and count undeclared labels.",
         ),
     ] = None,
-    delimiter: Delimiter = ",",
     json: Json = False,
+    *,
+    file: FileOptions,
 ) -> None:
     """Check a schema and print its columns.
 
@@ -108,7 +112,7 @@ def check(
         from confide.sources import read
 
         with session.doing("checking names and types", private=True):
-            source = read(data, found, delimiter=delimiter_of(delimiter))
+            source = read(data, found, file=file.entries())
             source.check(found.names)
     table(session, ("column", "kind", "values", "missing", "provenance"), _cells(found))
     spreads = _spreads(found)
@@ -213,9 +217,9 @@ def bounds(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the release to this file.")
     ] = None,
-    delimiter: Delimiter = ",",
     simulate: Seed = None,
     *,
+    file: FileOptions,
     privacy: Privacy,
     account: Account,
     written: Written,
@@ -249,7 +253,7 @@ def bounds(
                 privacy=requested,
                 ledger=book,
                 noise=noise,
-                delimiter=delimiter_of(delimiter),
+                file=file.entries(),
                 **account.counted,
             )
         keep(session, place, found.release)

@@ -70,7 +70,7 @@ class CodedRecords(CodedColumns):
 
     @property
     def digest(self) -> str:
-        return digest(["coded records", self.schema.without_typical.to_dict(), list(self.columns)])
+        return digest(["coded records", self.schema.bare.to_dict(), list(self.columns)])
 
     def __call__(self, codes: Array) -> Array:
         return np.array(codes, dtype=np.float64)

@@ -152,7 +152,7 @@ def parse_predicate(text: str, schema: Schema) -> Predicate:
     comparison that labels or bounds do not allow. Also for a condition that is constant by the schema.
     """
     check_where(text)
-    return _read(text, schema.without_typical)
+    return _read(text, schema.bare)
 
 
 @lru_cache(maxsize=256)
