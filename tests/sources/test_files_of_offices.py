@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,13 +17,14 @@ import pytest
 
 import confide as cf
 from confide.errors import ConfideError, SchemaError
+from confide.schema.toml import value
 from confide.sources.row_by_row import RowSource
 
 INCOME = cf.Numeric(0, 90_000)
 SEX = cf.Categorical(["male", "female"])
 GERMAN = {"delimiter": ";", "decimal": ",", "thousands": "."}
 NO = float("nan")
-ENDING = {"gz": "csv.gz"}
+PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Shape:
     ending: str = "csv"
     #: Cells that hold something and count as missing, by column: the steward is told before the charge.
     unread: dict[str, int] = field(default_factory=dict)
+    #: Lines with more or fewer fields than the header, told likewise.
+    other_width: int = 0
 
     @property
     def content(self) -> bytes:
@@ -133,7 +137,7 @@ SHAPES = [
         {"delimiter": ";", "thousands": "'"},
     ),
     Shape(
-        "a minus sign that is no hyphen",
+        "a minus sign and not a hyphen",
         "t,sex\n\u22125.5,male\n5.5,female\n",
         {"t": [-5.5, 5.5], "sex": ["male", "female"]},
         columns={"t": cf.Numeric(-50, 50), "sex": SEX},
@@ -207,11 +211,13 @@ SHAPES = [
         "a line break within quotes",
         'note,income,sex\n"a\nb",1742.81,male\nc,900,female\n',
         {"income": [NO, 1742.81, 900.0], "sex": [None, "male", "female"]},
+        other_width=1,
     ),
     Shape(
         "row names that the header lacks",
         '"income","sex"\n"1",1742.81,"male"\n"2",900,"female"\n',
         {"income": [NO, NO], "sex": [None, None]},
+        other_width=2,
     ),
     Shape("a delimiter at each end of line, and in the header", "income,sex,\n1742.81,male,\n900,female,\n", TWO),
     Shape(
@@ -250,6 +256,31 @@ SHAPES = [
         unread={"income": 2},
     ),
 ]
+
+
+def outcome(shape: Shape) -> str:
+    """What happens to the file, as the page says it."""
+    if isinstance(shape.read, str):
+        return "refused"
+    told = [f"{count} unread in {name}" for name, count in shape.unread.items()]
+    told += [f"{shape.other_width} of another width"] if shape.other_width else []
+    stated = {name: entry for name, entry in shape.file.items() if name != "names"}
+    stated |= {} if shape.missing is None else {"missing": shape.missing}
+    facts = [f"`{name} = {value(entry)}`" for name, entry in stated.items()]
+    facts += ["`in_file`"] if "names" in shape.file else []
+    facts += ["`codes`"] if any(getattr(column, "codes", None) for column in shape.columns.values()) else []
+    read = f"read, with {', '.join(facts)}" if facts else "read"
+    return f"{read}; told: {', '.join(told)}" if told else read
+
+
+def test_the_page_lists_each_file() -> None:
+    """With `CONFIDE_RECORD=1` the table of the page is written anew."""
+    page = PAGE.read_text(encoding="utf-8")
+    head, mark, _ = page.partition("| shape | what happens |\n| --- | --- |\n")
+    rows = "".join(f"| {shape.name} | {outcome(shape)} |\n" for shape in SHAPES)
+    if os.environ.get("CONFIDE_RECORD"):
+        PAGE.write_text(head + mark + rows, encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == head + mark + rows
 
 
 def _opened(shape: Shape, folder: Path) -> Any:

@@ -1,4 +1,4 @@
-"""How the files of a dataset are laid out: what separates and marks their cells, and what in them is no record.
+"""How the files of a dataset are laid out: what separates and marks their cells, and which rows of them do not count.
 
 These facts say where a cell's text stands and how a number is written there. They are public, and of one file: the same records in
 another file have others. So a schema keeps them for the data steward, in its text forms alone. No digest, plan or release holds them, and
@@ -61,7 +61,7 @@ class FileLayout:
     skip : int, default 0
         Lines (rows of a sheet) above the header, at most 1,000.
     not_records : list of str, optional
-        Texts such as "Summe". A row whose first cell that is not empty is one of them is no record.
+        Texts such as "Summe". A row whose first cell that is not empty is one of them is not a record.
     sheet : str or int, optional
         Name of a workbook's sheet, or its number from 1.
     name : str, optional
@@ -262,7 +262,7 @@ def _known(settings: Mapping[str, Any]) -> dict[str, Any]:
     if "skip_last" in settings:
         raise SchemaError(
             "[file] has no skip_last: in a file without such a line it would drop the last records, and who they are depends on the others",
-            'write not_records = ["Summe"], with the first cell of the line that is no record',
+            'write not_records = ["Summe"], with the first cell of the line that is not a record',
         )
     unknown = [name for name in settings if name not in known]
     if unknown:

@@ -8,12 +8,12 @@ that line alone:
 
 - a line is cut at every delimiter; one carriage return before the newline is dropped;
 - a line with a quote character is read separately, by the rules of RFC 4180;
-- other encodings than UTF-8 become UTF-8 before lines are cut, so that what is said here of bytes holds for them too;
+- other encodings than UTF-8 become UTF-8 before lines are cut, so that these rules of bytes hold for them too;
 - a line is a record whose cells are all missing if it has too few or too many fields, a quote that does not close,
   a carriage return inside, or more than `LONGEST` bytes;
 - bytes that are not UTF-8 become U+FFFD, in their own line;
-- an empty line is not a record, and neither is one whose first cell that is not empty is in `not_records` of the layout:
-  that depends on the line alone, while a number of last lines would drop records.
+- an empty line is not a record. Neither is one whose first cell that is not empty is in `not_records` of the layout: that
+  depends on the line alone. A number of last lines would drop records.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import codecs
 import csv
 import gzip
 import io
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import IO, Any, ClassVar, cast
 
@@ -53,10 +53,11 @@ def split(
     width: int,
     quote: str = '"',
     not_records: Sequence[str] = (),
+    saw: Callable[[int, int], None] | None = None,
 ) -> tuple[int, list[pa.Array]]:
     """The number of records in a block of whole lines, and the text of some of their fields, null where missing.
 
-    The order of the records is not the file's: those on irregular lines come last. not_records: see `FileLayout`.
+    The order of the records is not the file's: those on irregular lines come last. not_records: see `FileLayout`. saw: see `Part.watched`.
 
     >>> rows, (first, last) = split(b'1,a\\n2\\n3,"b,c"\\n', [0, 1], delimiter=",", width=2)
     >>> rows, first.to_pylist(), last.to_pylist()
@@ -76,6 +77,9 @@ def split(
         for i in np.flatnonzero(lines.records & ~plain)
     ]
     rest = [row for row in rows if row is None or _first_text(row) not in not_records]
+    if saw is not None:
+        others = sum(row is None or len(row) != width for row in rest)
+        saw(others, int(np.count_nonzero(plain)) - len(first) + len(rows) - len(rest))
     if rest:
         columns = [
             pa.concat_arrays(
@@ -226,6 +230,7 @@ class CsvPart(Part):
     mark: Mark
     names: tuple[str, ...]
     layout: FileLayout
+    saw: Callable[[int, int], None] | None = field(default=None, repr=False, compare=False)
     type: str = field(default="CSV file", init=False)
     rereadable: bool = field(default=True, init=False)
     travels: ClassVar[bool] = True
@@ -262,6 +267,9 @@ class CsvPart(Part):
     def verify(self) -> None:
         self.mark.verify()
 
+    def watched(self, saw: Callable[[int, int], None]) -> CsvPart:
+        return replace(self, saw=saw)
+
     def count(self) -> int:
         if self.layout.not_records:
             return sum(self._split(block, ())[0] for block in self._lines())
@@ -276,7 +284,11 @@ class CsvPart(Part):
         return cut(Block(*self._split(block, fields)), rows)
 
     def _split(self, block: bytes, fields: Sequence[int]) -> tuple[int, list[pa.Array]]:
-        facts: dict[str, Any] = {"quote": self.layout.quote, "not_records": self.layout.not_records}
+        facts: dict[str, Any] = {
+            "quote": self.layout.quote,
+            "not_records": self.layout.not_records,
+            "saw": self.saw,
+        }
         return split(block, fields, delimiter=self.delimiter, width=len(self.names), **facts)
 
     def _lines(self) -> Iterator[bytes]:
