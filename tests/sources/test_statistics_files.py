@@ -255,17 +255,36 @@ def test_a_damaged_file_ends_with_one_sentence(ending: str, tmp_path: Path) -> N
             assert error.__context__ is None
 
 
-def test_text_that_its_encoding_does_not_have(tmp_path: Path) -> None:
-    path = write(tmp_path / "d.sav", pd.DataFrame({"s": ["Köln", "x"]}))
-    content = path.read_bytes()
-    path.write_bytes(content.replace("Köln".encode(), "Köln".encode("cp1252") + b" "))
-    with pytest.raises(SourceError, match="could not be read"):
-        cells_of_guarded(path)
-    assert cells_of(path, ["s"], encoding="cp1252") == [["Köln", "x"]]
+@pytest.mark.parametrize("ending", ["dta", "sav", "zsav", "xpt"])
+def test_text_that_its_encoding_does_not_have_ends_nothing(ending: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"s": ["Kxxln", "日本", "", "x"], "Größe": [1.0, 2.0, 3.0, 4.0]})
+    if ending == "xpt":
+        frame = frame.rename(columns={"Größe": "G"})
+    path = write(tmp_path / f"d.{ending}", frame)
+    assert cells_of(path, list(frame)) == [frame["s"].tolist(), [1.0, 2.0, 3.0, 4.0]]
+    if ending == "zsav":
+        return  # packed
+    path.write_bytes(path.read_bytes().replace(b"Kxxln", b"K\xf6ln "))
+    found = cells_of(path, list(frame))
+    assert [cell.rstrip() for cell in found[0]] == ["K\ufffdln", "日本", "", "x"]
+    assert found[1] == [1.0, 2.0, 3.0, 4.0]
+    ascii_names = frame.rename(columns={"Größe": "G"})
+    path = write(path, ascii_names)
+    path.write_bytes(path.read_bytes().replace(b"Kxxln", b"K\xf6ln "))
+    assert cells_of(path, ["s"], encoding="cp1252")[0][0].rstrip() == "Köln"
 
 
-def cells_of_guarded(path: Path) -> None:
-    read(path, Schema({"s": Categorical(["x", "y"])}, dataset="d")).aggregate(Gram(Plain(("s",))))
+@pytest.mark.parametrize("version", [10, 13, 14, 15])
+def test_files_of_old_stata_are_in_cp1252(version: int, tmp_path: Path) -> None:
+    path = write(tmp_path / "d.dta", pd.DataFrame({"s": ["Kxxln", "y"]}), version=version)
+    path.write_bytes(path.read_bytes().replace(b"Kxxln", "Köln".encode() if version > 13 else b"K\xf6ln\0"))
+    assert cells_of(path, ["s"]) == [["Köln", "y"]]
+
+
+def test_codes_that_are_no_ascii_are_missing_too(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"s": ["weiß", "x", "weiss"], "Größe": [1.0, -9.0, 3.0]})
+    path = write(tmp_path / "d.sav", frame, missing_ranges={"s": ["weiß"], "Größe": [-9.0]})
+    assert cells_of(path, ["s", "Größe"]) == [[None, "x", "weiss"], [1.0, None, 3.0]]
 
 
 # metadata -----------------------------------------------------------------------------------------

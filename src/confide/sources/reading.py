@@ -183,7 +183,7 @@ def read(
             f"a NumPy array has no column {named[0]!r}, whose ids are needed", "pass a mapping or a DataFrame with it"
         )
     folder = None if spool is None else _folder(spool)
-    own = (*public.names, *named)
+    own = (*public.in_data, *named)
     opening = _Opening(own, (*own, *layout.names.values()), layout, _memory(memory), folder, filesystem, recursive)
     parts = [RenamedPart.of(part, layout.names) for part in _parts(data, opening)]
     # a Spark DataFrame is read where it is

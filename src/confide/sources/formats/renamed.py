@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from confide.errors import SourceError
@@ -82,3 +82,6 @@ class RenamedPart(Part):
 
     def close(self) -> None:
         self.part.close()
+
+    def watched(self, saw: Callable[[int, int], None]) -> Part:
+        return replace(self, part=self.part.watched(saw))

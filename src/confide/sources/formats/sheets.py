@@ -119,7 +119,7 @@ def _rows(mark: Mark, layout: FileLayout) -> Iterator[tuple[dict[int, str], Iter
         last = sheet.end
         if last is not None and (last[0] >= _ROWS or last[1] >= _COLUMNS):
             _check(mark, _HUGE)
-        rows = guarded(said, sheet.iter_rows)
+        rows = iter(()) if last is None else guarded(said, sheet.iter_rows)
         header = guarded(said, partial(_header, rows, layout))
         if not header:
             raise SourceError(

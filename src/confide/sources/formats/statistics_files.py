@@ -27,7 +27,9 @@ from confide.sources.coding import Block, Cells, Mark, Part, Piece, cut, guarded
 _READERS = {"dta": "read_dta", "sav": "read_sav", "zsav": "read_sav", "por": "read_por", "xpt": "read_xport"}
 _PACKAGES = {"dta": "a Stata", "sav": "an SPSS", "zsav": "an SPSS", "por": "an SPSS", "xpt": "a SAS transport"}
 # cells of one portion, which are Python objects of some 40 bytes, and the most rows
-_CELLS, _ROWS = 1 << 20, 1 << 16
+_CELLS, _ROWS = 1 << 18, 1 << 16
+# in it every byte is a character: the reader stops at a byte that an encoding does not have
+_BYTES = "ISO-8859-1"
 _EPOCH = date(1970, 1, 1).toordinal()
 _LEAST, _MOST = date.min.toordinal() - _EPOCH, date.max.toordinal() - _EPOCH
 
@@ -76,7 +78,7 @@ class StatisticsField(NamedTuple):
 
 @dataclass(frozen=True)
 class StatisticsPart(Part):
-    """One file of a statistics package: its metadata, read when it was opened. encoding: of its text; None where it says it itself."""
+    """One file of a statistics package: its metadata, read when it was opened. encoding: of its text; None where Python has none."""
 
     mark: Mark
     ending: str
@@ -119,11 +121,12 @@ class StatisticsPart(Part):
     def _portions(self, names: Sequence[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
         # to reach a row of a .por file all before it are read, which takes as long as to keep them
         most = 0 if self.ending == "por" else max(1, min(_ROWS, _CELLS // len(names)))
+        inside = {name: name if self.encoding is None else _as_bytes(name, self.encoding) for name in names}
         start = 0
         while True:
-            columns, _ = _read(
-                self.mark, self.ending, self.encoding, usecols=list(names), row_offset=start, row_limit=most
-            )
+            asked = {"usecols": list(inside.values()), "row_offset": start, "row_limit": most}
+            found, _ = _read(self.mark, self.ending, None if self.encoding is None else _BYTES, **asked)
+            columns = {name: found[own] for name, own in inside.items()}
             rows = len(columns[names[0]])
             if rows:
                 yield rows, columns
@@ -134,13 +137,40 @@ class StatisticsPart(Part):
     def _cells(self, name: str, column: Any) -> Cells:
         kind = self.kinds[name]
         if kind == pa.large_string():
-            return pa.array(column, pa.large_string())
+            return pa.array([self._text(cell) for cell in column], pa.large_string())
         values = np.array(column, dtype=np.float64)
         return values if name not in self.per_day else _moments(values, self.per_day[name], self._zero, kind)
+
+    def _text(self, cell: str | None) -> str | None:
+        """A cell of bytes as text: what its encoding does not have becomes U+FFFD in this cell, and ends nothing."""
+        if cell is None or self.encoding is None or cell.isascii():
+            return cell
+        return cell.encode(_BYTES, "replace").decode(self.encoding, "replace")
 
     @property
     def _zero(self) -> int:
         return _CALENDARS.get(self.ending, _SPSS).zero.toordinal() - _EPOCH
+
+
+def _as_bytes(text: str, encoding: str) -> str:
+    """The bytes of a text in its file, each as the character of its number."""
+    return text.encode(encoding, "replace").decode(_BYTES)
+
+
+def _encoding(mark: Mark, ending: str, metadata: Any) -> str | None:
+    """How text is written in a file that says so, or whose kind has one way; None where Python does not know it, and in .por files."""
+    if ending == "por":
+        return None
+    if ending == "dta":
+        with mark.open() as raw:
+            head = raw.read(64)
+        # the releases from 118 on are in UTF-8
+        release = re.match(rb"<stata_dta><header><release>(\d+)", head)
+        return "utf-8" if release is not None and int(release[1]) >= 118 else "cp1252"
+    try:
+        return codecs.lookup(metadata.file_encoding or "utf-8").name
+    except LookupError:
+        return None
 
 
 def _moments(values: Any, per_day: float, zero: int, kind: pa.DataType) -> pa.Array:
@@ -158,6 +188,9 @@ def _moments(values: Any, per_day: float, zero: int, kind: pa.DataType) -> pa.Ar
 def open_statistics(mark: Mark, layout: FileLayout) -> StatisticsPart:
     """The file, by its metadata. Raises `SourceError` where they cannot be read."""
     ending, encoding, metadata = _metadata(mark, layout)
+    if encoding is None:
+        said = f"{mark.place} could not be read"
+        encoding = guarded(said, partial(_encoding, mark, ending, metadata))
     calendar = _CALENDARS.get(ending, _SPSS)
     kinds, per_day = dict[str, pa.DataType](), dict[str, float]()
     for name in metadata.column_names:
@@ -184,7 +217,7 @@ def _field(metadata: Any, name: str, kind: pa.DataType) -> StatisticsField:
         for one in metadata.missing_ranges.get(name, [])
     )
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        found, note = "", "date in the data" if pa.types.is_date(kind) else "date with time in the data"
+        found, note = "date", "date in the data" if pa.types.is_date(kind) else "date with time in the data"
     elif kind == pa.large_string() or not labels.keys() <= set(missing):
         found, note = (
             "categorical",
@@ -219,7 +252,8 @@ def _metadata(mark: Mark, layout: FileLayout) -> tuple[str, str | None, Any]:
     except ImportError:
         raise SourceError(f"{mark.place} is {kind}", "run: pip install 'confide[stats]'") from None
     # most files say in which encoding they are
-    encoding = None if layout.encoding == FileLayout().encoding else codecs.lookup(layout.encoding).name
+    plain = layout.encoding == FileLayout().encoding or ending == "por"
+    encoding = None if plain else codecs.lookup(layout.encoding).name
     said = f"{mark.place} has no readable metadata; is it {kind}?"
     # without it, the codes are not told
     asked = {"user_missing": True} if _READERS[ending] == "read_sav" else {}
@@ -230,7 +264,7 @@ def _metadata(mark: Mark, layout: FileLayout) -> tuple[str, str | None, Any]:
 def _read(mark: Mark, ending: str, encoding: str | None, **asked: Any) -> tuple[Mapping[str, Any], Any]:
     import pyreadstat
 
-    if encoding is not None and ending != "por":
+    if encoding is not None:
         asked["encoding"] = encoding
     read = partial(
         getattr(pyreadstat, _READERS[ending]), output_format="dict", disable_datetime_conversion=True, **asked
