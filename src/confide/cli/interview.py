@@ -164,14 +164,15 @@ class Interview:
         """Ask about one column; whether its range is to be found privately."""
         own = self.fields.get(name) or Field(name, UNFILLED, "")
         note = f" ({own.note})" if own.note and own.kind != UNFILLED else ""
-        self.says(f"\n{name}{note}")
+        self.says(f"\n{name}{note}" + (f": {' '.join(own.label.split())}" if own.label else ""))
         kind = self._ask("  s skip, n number, w whole number, d date, l labels", _LETTERS.get(own.kind, ""), _kind_of)
         if not kind:
             del self.answers.columns[name]
             self._keep()
             return False
-        table, private = self._values(name, kind)
-        codes = self._ask("  codes for no answer here, - for none", "", str, "those of all columns")
+        table, private = self._values(own, kind)
+        known = ", ".join(code if isinstance(code, str) else f"{code[0]:g} to {code[1]:g}" for code in own.missing)
+        codes = self._ask("  codes for no answer here, - for none", known, str, known or "those of all columns")
         if codes:
             table["missing"] = [] if codes == "-" else typed_codes(codes)
         if not private and ("low" in table or "levels" in table):
@@ -188,10 +189,13 @@ class Interview:
         self._keep()
         return private
 
-    def _values(self, name: str, kind: str) -> tuple[dict[str, Any], bool]:
+    def _values(self, own: Field, kind: str) -> tuple[dict[str, Any], bool]:
         """The entries for the values of a column, and whether its range is to be found privately."""
         if kind == "categorical":
-            levels = self._ask("  levels, such as male, female or 1=male, 2=female", "", typed_levels, "left as ?")
+            stated = {code: text for code, text in own.labels.items() if code not in own.missing}
+            known = ", ".join(f"{code}={text}" for code, text in stated.items() if not set(",=") & set(text + code))
+            question = "  levels, such as male, female or 1=male, 2=female"
+            levels = self._ask(question, known, typed_levels, known or "left as ?")
             return {"kind": kind, **(levels if levels["levels"] else {"levels": [UNFILLED]})}, False
         if kind == "date":
             bounds = self._ask("  first and last day, such as 1900-01-01 to 2006-12-31", "", _bounds(kind))

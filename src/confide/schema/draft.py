@@ -11,11 +11,13 @@ import io
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from confide._helpers import later
 from confide.errors import SchemaError
-from confide.schema.layout import FileLayout
+from confide.schema.layout import FORMATS, FileLayout
+from confide.schema.missing import MissingCode, codes_to_settings
 from confide.schema.toml import UNFILLED, key, value
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 
 csv = later("csv")
+_sources = later("confide.sources.reading")
 gzip = later("gzip")
 
 _HEAD = f"""\
@@ -69,11 +72,17 @@ _LONGEST = 1 << 20
 
 
 class Field(NamedTuple):
-    """A column, from metadata: its kind ("" when it cannot be used, "?" when it is not known) and a note."""
+    """A column, from metadata: its kind ("" when it cannot be used, "?" when it is not known) and a note.
+
+    label: of the variable; labels: of its codes; missing: its codes of missing values. Files of statistics packages have them.
+    """
 
     name: str
     kind: str
     note: str
+    label: str = ""
+    labels: Mapping[str, str] = MappingProxyType({})
+    missing: Sequence[MissingCode] = ()
 
 
 def draft(data: Any, *, layout: FileLayout | None = None) -> str:
@@ -82,17 +91,18 @@ def draft(data: Any, *, layout: FileLayout | None = None) -> str:
     tables: list[str] = []
     seen: set[str] = set()
     found, layout = fields_of(data, layout)
-    for name, kind, note in found:
+    for own in found:
+        name, kind, note = own[:3]
         if not name.strip() or "`" in name or name in seen:
             tables.append(f"# left out: a column whose name is blank, has a backtick or occurs twice ({value(name)})\n")
         elif kind == "":
-            tables.append(f"# left out: {key(name)} ({note}): only numbers, booleans and text can be used\n")
+            tables.append(f"# left out: {key(name)} ({note}): only numbers, booleans, text and dates can be used\n")
         else:
             seen.add(name)
-            tables.append(_table(name, kind, note))
+            tables.append(_table(own))
     if not seen:
         raise SchemaError(
-            "no column with numbers, booleans or text was found in the metadata, so there is nothing to draft",
+            "no column with numbers, booleans, text or dates was found in the metadata, so there is nothing to draft",
             'write the schema by hand, as in cf.Schema({"age": cf.Numeric(0, 100)})',
         )
     entries = [f"{name} = {value(entry)}" for name, entry in layout.to_settings().items()]
@@ -100,19 +110,35 @@ def draft(data: Any, *, layout: FileLayout | None = None) -> str:
     return "\n".join([_HEAD, *file, *tables])
 
 
-def _table(name: str, kind: str, note: str) -> str:
+def _table(own: Field) -> str:
+    name, kind, note = own[:3]
     lines = {
         "numeric": [_FOUND],
         "integer": [_FOUND],
         "categorical": [f'levels = ["{UNFILLED}"]  # the first one is the base'],
         "boolean": ["low = 0", "high = 1"],
+        "date": [
+            f'low = "{UNFILLED}"   # the first day that the bounds allow, such as "1900-01-01"',
+            f'high = "{UNFILLED}"  # the last',
+        ],
         UNFILLED: [_FOUND, f'# levels = ["{UNFILLED}"]  # of a categorical column; the first one is the base'],
     }[kind]
     # whole numbers too: a column of kind integer has a grid point for each, and needs low and high
     shown = {"boolean": "integer", "integer": "numeric"}.get(kind, kind)
     provenance = f'provenance = {{ kind = "public", text = "{"type of the column" if kind == "boolean" else ""}" }}'
-    head = [f"[columns.{key(name)}]", f'kind = "{shown}"  # {note}']
-    return "\n".join([*head, *lines, 'on_missing = "drop"', provenance, ""])
+    head = [f"[columns.{key(name)}]", *([f"# {_one_line(own.label)}"] if own.label else [])]
+    head.append(f'kind = "{shown}"  # {note}')
+    labels = {code: text for code, text in own.labels.items() if code not in own.missing}
+    if kind == "categorical" and len(labels) > 1:
+        # of most files they are the codebook's, but some programs make them from the records
+        lines = [f"levels = {value(list(labels.values()))}", f"codes = {value(list(labels))}"]
+        provenance = f'provenance = {{ kind = "{UNFILLED}", text = "value labels of the file" }}'
+    missing = [f"missing = {value(codes_to_settings(own.missing))}"] if own.missing else []
+    return "\n".join([*head, *lines, *missing, 'on_missing = "drop"', provenance, ""])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def fields_of(data: Any, layout: FileLayout) -> tuple[list[Field], FileLayout]:
@@ -155,13 +181,16 @@ def _file_fields(path: Path, layout: FileLayout) -> tuple[list[Field], FileLayou
             "database, as in 'survey.sqlite/answers'",
         )
     kind = layout.kind_of(path.name)
+    if kind in ("sheet", "statistics"):
+        # readers of such files are among the sources, which stand above
+        return _sources.fields_at(path, layout), layout
     if kind == "parquet":
         return _table_fields(_parquet_schema(path)), layout
     if kind == "text":
         names, layout = _header(path, layout)
         note = '"numeric", "integer" or "categorical": a CSV file has no types'
         return [Field(name, UNFILLED, note) for name in names], layout
-    raise SchemaError(f"{str(path)!r} has no known ending", "give the path of a .parquet, .csv or .csv.gz file")
+    raise SchemaError(f"{str(path)!r} has no known ending", f"give a file of one of these: {', '.join(FORMATS)}")
 
 
 def _parquet_schema(path: Path) -> pa.Schema:
@@ -256,6 +285,8 @@ def _arrow_kind(dtype: pa.DataType) -> tuple[str, str]:
         return "numeric", note
     if t.is_string(dtype) or t.is_large_string(dtype) or dtype == pa.string_view():
         return "categorical", note
+    if t.is_date(dtype) or (t.is_timestamp(dtype) and dtype.tz is None):
+        return "date", note
     return "", str(dtype)
 
 
@@ -272,4 +303,8 @@ def _named_kind(dtype: Any) -> tuple[str, str]:
         return "numeric", note
     if low.startswith(("str", "object", "category", "categorical", "enum", "large_string", "<u", ">u")):
         return "categorical", note
+    # pandas, Arrow in pandas, polars
+    zoned = (low.startswith("datetime64") and "," in low) or "tz=" in low or "time_zone='" in low
+    if low.startswith(("date", "timestamp")) and not zoned:
+        return "date", note
     return "", name.split("(")[0]

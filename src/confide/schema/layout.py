@@ -33,6 +33,8 @@ FORMATS = {
     "xpt": "statistics",
     "parquet": "parquet",
 }
+#: What the names of files of records end with.
+ENDINGS = (*(f".{name}" for name in FORMATS), ".csv.gz", ".tsv.gz", ".pq")
 # More lines above a header, or more texts that mark no record, are a mistake.
 _MOST = 1000
 # In these a byte means another character after some other byte, perhaps in another record.

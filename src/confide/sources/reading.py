@@ -14,20 +14,20 @@ import pyarrow as pa
 
 from confide.errors import SchemaError, SourceError
 from confide.schema import Schema
-from confide.schema.draft import other_delimiter
+from confide.schema.draft import Field, other_delimiter
 from confide.schema.layout import FileLayout
 from confide.schema.toml import value
 from confide.sources.aggregation import THREADS
 from confide.sources.code_cache import MEMORY
-from confide.sources.coding import Mark, Part, guarded
+from confide.sources.coding import FileMark, Mark, Part, guarded
 from confide.sources.executors import Executor, executor_of
 from confide.sources.formats.databases import Query, SqlPart, table_at
 from confide.sources.formats.filesystems import FoundFile, files_at, files_behind, is_address
 from confide.sources.formats.parquet import FolderPart, ParquetPart
 from confide.sources.formats.read_once import Origin, SeenOrigins, check_depth, check_log, memory_origins
 from confide.sources.formats.renamed import RenamedPart
-from confide.sources.formats.sheets import open_sheet
-from confide.sources.formats.statistics_files import open_statistics
+from confide.sources.formats.sheets import fields as sheet_fields, open_sheet
+from confide.sources.formats.statistics_files import fields as statistics_fields, open_statistics
 from confide.sources.formats.streams import Factory, Lazy, Relation, Spooled, Stream, given_by
 from confide.sources.formats.tables import from_arrow, from_mapping, from_numpy, from_pandas, from_polars
 from confide.sources.formats.text_files import CsvPart
@@ -393,6 +393,14 @@ def _file(mark: Mark, opening: _Opening) -> Part:
         f"{mark.place} has an ending that is not known; confide.read takes {_TAKES}",
         "read another format with pandas: cf.read(pandas.read_...(path), schema)",
     )
+
+
+def fields_at(path: Path, layout: FileLayout) -> list[Field]:
+    """The columns of a workbook or a file of a statistics package, from its metadata."""
+    mark = FileMark.of(path)
+    if layout.kind_of(path.name) == "sheet":
+        return sheet_fields(mark, layout)
+    return statistics_fields(mark, layout)
 
 
 def _csv(mark: Mark, opening: _Opening) -> Part:

@@ -26,12 +26,12 @@ from confide.errors import ConfideError, FileError, PlanError, SchemaError
 from confide.ledger import Ledger
 from confide.schema import Schema
 from confide.schema.draft import Field, fields_of
-from confide.schema.layout import FileLayout
+from confide.schema.layout import ENDINGS, FileLayout
 from confide.sources import Database, read
 from confide.sources.coding import FileMark
 
 #: How names of files end that hold records, and of databases whose tables do.
-DATA = (".csv", ".csv.gz", ".parquet", ".pq")
+DATA = ENDINGS
 DATABASES = (".sqlite", ".sqlite3", ".duckdb", ".ddb", ".db")
 #: How the name of a schema's file ends that the studio wrote: before it stands the stem of its records' name.
 SCHEMA = ".schema.toml"

@@ -82,7 +82,7 @@ def columns_of(schema: Schema) -> Iterator[tuple[str, str, str]]:
 def schema_of(fields: Sequence[Field], layout: FileLayout, form: Form) -> Schema:
     """The schema that a filled form describes. fields: of the records, in the form's order."""
     columns: dict[str, Any] = {}
-    for at, (name, found, _) in enumerate(fields):
+    for at, (name, found, *_) in enumerate(fields):
         own = {key: form.get(f"{key}{at}", "").strip() for key in ("kind", "low", "high", "levels", "missing", "from")}
         if not own["kind"]:
             # bounds of a boolean stand in the form from the beginning

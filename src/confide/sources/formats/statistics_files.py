@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from confide.errors import SourceError
+from confide.schema.draft import Field
 from confide.schema.layout import FileLayout
 from confide.sources.coding import Block, Cells, Mark, Part, Piece, cut, guarded
 
@@ -63,17 +64,6 @@ _SAS = _Calendar(
     date(1960, 1, 1),
 )
 _CALENDARS = {"dta": _STATA, "xpt": _SAS}
-
-
-class StatisticsField(NamedTuple):
-    """A column, from metadata: `Field`, the label of the variable, its codes with their labels, and its user-missing codes and ranges."""
-
-    name: str
-    kind: str
-    note: str
-    label: str
-    labels: Mapping[str, str]
-    missing: tuple[str | tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -202,14 +192,14 @@ def open_statistics(mark: Mark, layout: FileLayout) -> StatisticsPart:
     return StatisticsPart(mark, ending, encoding, kinds, per_day)
 
 
-def fields(mark: Mark, layout: FileLayout) -> list[StatisticsField]:
+def fields(mark: Mark, layout: FileLayout) -> list[Field]:
     """The columns of a file, from its metadata alone; how many records it has is in none of them."""
     ending, _, metadata = _metadata(mark, layout)
     calendar = _CALENDARS.get(ending, _SPSS)
     return [_field(metadata, name, _kind(metadata, name, calendar)) for name in metadata.column_names]
 
 
-def _field(metadata: Any, name: str, kind: pa.DataType) -> StatisticsField:
+def _field(metadata: Any, name: str, kind: pa.DataType) -> Field:
     stored, shown = metadata.readstat_variable_types[name], metadata.original_variable_types.get(name)
     labels = {_code(code): str(label) for code, label in metadata.variable_value_labels.get(name, {}).items()}
     missing = tuple(
@@ -226,7 +216,7 @@ def _field(metadata: Any, name: str, kind: pa.DataType) -> StatisticsField:
     else:
         found = "integer" if stored.startswith("int") else "numeric"
         note = "number in the data" + (f", shown as {shown}" if shown and "TIME" in shown else "")
-    return StatisticsField(name, found, note, metadata.column_names_to_labels.get(name) or "", labels, missing)
+    return Field(name, found, note, metadata.column_names_to_labels.get(name) or "", labels, missing)
 
 
 def _code(code: Any) -> str:
