@@ -306,7 +306,7 @@ def test_fields_are_what_metadata_hold(tmp_path: Path) -> None:
         "a": "categorical",
         "income": "numeric",
         "s": "categorical",
-        "d": "",
+        "d": "date",
         "i": "numeric",
     }
     assert found["a"].label == "Sex of the person"
@@ -315,7 +315,7 @@ def test_fields_are_what_metadata_hold(tmp_path: Path) -> None:
     assert set(found["income"].missing) == {"-99", (-9.0, -1.0)}
     assert found["s"].missing == ("k.A.",)
     stata = fields(FileMark.of(write(tmp_path / "d.dta", frame)), FileLayout())
-    assert [field.kind for field in stata] == ["numeric", "numeric", "categorical", "", "integer"]
+    assert [field.kind for field in stata] == ["numeric", "numeric", "categorical", "date", "integer"]
 
 
 def test_fields_do_not_hang_on_records(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """`confide schema draft FILE --ask`: the public facts of a schema, asked one after another at a terminal.
 
-What is asked comes from metadata alone, and no answer is suggested from values. Each answer is written at once, so that one can stop and
+Questions come from metadata alone, and no answer is suggested from values. Each answer is written at once, so that one can stop and
 go on later: what is left to ask is what the file still has as "?".
 """
 
@@ -153,7 +153,7 @@ class Interview:
                 return {"column": text}
             raise SchemaError(f"{text!r} is not a column", "write r, or one of: " + ", ".join(names[:12]))
 
-        question = "Who is protected? r: each row is another person's; else the column that tells persons apart"
+        question = "Who is protected? r: each row is one person; else the column that tells persons apart"
         unit = self._ask(question, "", meant)
         self.answers.facts["unit"] = unit
         if isinstance(unit, dict):

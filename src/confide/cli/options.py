@@ -452,6 +452,7 @@ class FileOptions:
     encoding: Annotated[
         str | None, typer.Option(metavar="NAME", help="The encoding of text files, such as cp1252.")
     ] = None
+    skip: Annotated[int | None, typer.Option(metavar="LINES", help="Lines above the header.")] = None
     sheet: Annotated[str | None, typer.Option(metavar="SHEET", help="The sheet of a workbook, by name or number.")] = (
         None
     )
@@ -460,8 +461,29 @@ class FileOptions:
         """What was given, as entries of [file]."""
         delimiter = None if self.delimiter is None else delimiter_of(self.delimiter)
         sheet = int(self.sheet) if self.sheet is not None and self.sheet.isdecimal() else self.sheet
-        given = {"delimiter": delimiter, "decimal": self.decimal, "encoding": self.encoding, "sheet": sheet}
+        given = {
+            "delimiter": delimiter,
+            "decimal": self.decimal,
+            "encoding": self.encoding,
+            "sheet": sheet,
+            "skip": self.skip,
+        }
         return {name: entry for name, entry in given.items() if entry is not None}
+
+
+@dataclass(frozen=True)
+class PreflightOptions:
+    """Whether the records are looked at before the charge, for the steward alone."""
+
+    no_preflight: Annotated[
+        bool,
+        typer.Option(
+            "--no-preflight",
+            "--quiet",
+            help="Do not count, before the charge, how the records are read; the counts are private and go to stderr.",
+        ),
+    ] = False
+    yes: Annotated[bool, typer.Option("--yes", help="Go on after these counts without a question.")] = False
 
 
 @dataclass(frozen=True)
@@ -480,6 +502,7 @@ class Charged:
     account: Account
     n: Nominal = None
     file: FileOptions
+    preflight: PreflightOptions
     executor: Executor = None
     simulate: Seed = None
     written: Written

@@ -117,13 +117,13 @@ def checked_column(name: str, column: Any) -> Column:
     if isinstance(column, Mapping):
         return column_from_settings(name, column)
     raise SchemaError(
-        f"column {name!r} must be a Numeric, Integer or Categorical, got {type(column).__name__}",
+        f"column {name!r} must be a Numeric, Integer, Date or Categorical, got {type(column).__name__}",
         f"write cf.Schema({{{name!r}: cf.Numeric(0, 100)}})",
     )
 
 
 def with_codes(columns: dict[str, Column], codes: Any) -> dict[str, Column]:
-    """The columns with the schema's codes of missing values where they have none of their own."""
+    """The columns with the schema's codes of missing values where they have none."""
     if codes is None:
         return columns
     found: dict[str, Column] = {}

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from confide.errors import SchemaError
-from confide.schema.missing import MissingCode, code_ranges, codes_from_json, codes_to_json, missing_codes
+from confide.schema.missing import code_ranges, codes_from_json, codes_to_json, missing_codes
 from confide.schema.settings import (
     PUBLIC,
     Provenance,
@@ -70,7 +70,8 @@ class Grid:
     kind: ClassVar[str]
 
     def __post_init__(self) -> None:
-        self._set("missing", missing_codes(self._name, self.missing))
+        if self.missing is not None:
+            self._set("missing", missing_codes(self._name, self.missing))
         for name in ("low", "high"):
             self._set(name, self._bound(name, getattr(self, name)))
         if not self.low < self.high:
@@ -122,6 +123,14 @@ class Grid:
         if low is None:
             low = 0.0 if high is None else high - 1
         return replace(self, low=low, high=low + 1 if high is None else high)
+
+    def said(self, value: float) -> str:
+        """A value as labels and messages have it: a number, of a column of dates the date."""
+        return f"{value:g}"
+
+    def point(self, value: Any) -> float | None:
+        """The value that a constant of a formula means; None for anything but a number, in a column of dates a date."""
+        return float(value) if is_number(value) else None
 
     @property
     def _example(self) -> str:
@@ -285,7 +294,7 @@ class Grid:
             "scale": self.scale.hex(),
             "on_missing": rule,
             "provenance": self.provenance.to_dict(),
-            **_codes_given(self.missing),
+            **({} if self.missing is None else {"missing": codes_to_json(self.missing)}),
         }
         return facts if self.spread is None else {**facts, "typical": self.spread.to_dict()}
 
@@ -304,11 +313,6 @@ def works(kind: type[Grid], low: float, high: float) -> bool:
         return low < high and kind(low, high) is not None
     except SchemaError:
         return False
-
-
-def _codes_given(codes: Sequence[MissingCode] | None) -> dict[str, Any]:
-    """The entry of a dictionary: only where codes were given, so that columns without them stay what they were."""
-    return {} if codes is None else {"missing": codes_to_json(codes)}
 
 
 _EXAMPLE = 'write cf.Categorical(["north", "south"])'
@@ -339,7 +343,7 @@ class Categorical:
         "S": 0.3}``, from public knowledge. Only forecasts use it.
     missing : list of str or number, optional
         Codes for "no answer", such as ``["-99"]``. They are missing like any
-        label that is no level, and are not counted as unread. Left out: those
+        label that is not a level, and do not count as unread. Left out: those
         of the schema.
     codes : list of str, optional
         What stands for each level in the data, such as ``["1", "2"]`` for
@@ -387,9 +391,10 @@ class Categorical:
         object.__setattr__(self, "on_missing", rule)
         object.__setattr__(self, "provenance", checked_provenance("Categorical", provenance))
         object.__setattr__(self, "typical", shares_of(typical, texts))
-        object.__setattr__(self, "codes", _level_codes(codes, texts))
-        object.__setattr__(self, "missing", missing_codes("Categorical", missing))
-        self._check_missing()
+        object.__setattr__(self, "codes", None if codes is None else _level_codes(codes, texts))
+        object.__setattr__(self, "missing", None if missing is None else missing_codes("Categorical", missing))
+        if missing:
+            self._check_missing()
 
     def _check_missing(self) -> None:
         numbers = np.array(sorted(self._numbers), dtype=np.float64)
@@ -624,7 +629,7 @@ class Categorical:
             "levels": list(self.levels),
             "on_missing": self.on_missing,
             "provenance": self.provenance.to_dict(),
-            **_codes_given(self.missing),
+            **({} if self.missing is None else {"missing": codes_to_json(self.missing)}),
             **({} if self.codes is None else {"codes": list(self.codes)}),
         }
         return facts if self.shares is None else {**facts, "typical": self.shares.to_dict()}
@@ -713,10 +718,8 @@ def _level_texts(levels: object) -> tuple[str, ...]:
     return texts
 
 
-def _level_codes(codes: Any, levels: tuple[str, ...]) -> tuple[str, ...] | None:
+def _level_codes(codes: Any, levels: tuple[str, ...]) -> tuple[str, ...]:
     """The codes of levels as texts; `SchemaError` unless there is one for each level that means no other."""
-    if codes is None:
-        return None
     example = f"write codes={[str(at) for at in range(1, min(len(levels), 3) + 1)]}, one code for each level"
     if isinstance(codes, (str, bytes, Mapping)) or not isinstance(codes, Iterable):
         raise SchemaError(f"Categorical: codes must be a list of texts, got {type(codes).__name__}", example)
@@ -816,7 +819,7 @@ class Numeric(Grid):
         >>> Numeric.from_dict(column.to_dict()) == column
         True
         """
-        low, high, facts = _grid_facts(data)
+        low, high, facts = grid_facts(data)
         column = cls(low, high, steps=data["steps"], **facts)
         column.check_scale(data)
         return column
@@ -903,7 +906,7 @@ class Integer(Grid):
         >>> Integer.from_dict(Integer(0, 5).to_dict()) == Integer(0, 5)
         True
         """
-        low, high, facts = _grid_facts(data)
+        low, high, facts = grid_facts(data)
         column = cls(low, high, **facts)
         column.check_scale(data)
         return column
@@ -924,6 +927,10 @@ def column_from_dict(data: Any) -> Column:
         "categorical": Categorical,
     }
     kind = data.get("kind") if isinstance(data, Mapping) else None
+    if kind == "date":
+        from confide.schema.dates import Date  # here, because it is made of what stands above
+
+        kinds[kind] = Date
     if not isinstance(kind, str) or kind not in kinds:
         raise SchemaError(
             f"the kind of a column must be one of {', '.join(kinds)}, got {kind!r}", "write the file with to_dict()"
@@ -936,8 +943,8 @@ def column_from_dict(data: Any) -> Column:
         ) from None
 
 
-def _grid_facts(data: Mapping[str, Any]) -> tuple[float, float, dict[str, Any]]:
-    """low, high, and what `Numeric` and `Integer` take by name."""
+def grid_facts(data: Mapping[str, Any]) -> tuple[float, float, dict[str, Any]]:
+    """low, high, and what columns on a grid take by name."""
     rule = data["on_missing"]
     try:
         low, high = float.fromhex(data["low"]), float.fromhex(data["high"])

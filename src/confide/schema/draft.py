@@ -223,7 +223,12 @@ def _header(path: Path, layout: FileLayout) -> tuple[list[str], FileLayout]:
     if not fields:
         raise SchemaError(
             f"{str(path)!r} has no readable header line; its first line must name the columns",
-            'if it is not UTF-8, state its encoding, such as encoding = "cp1252" of [file]',
+            'if it is not UTF-8, write encoding = "cp1252" in [file], on the command line --encoding cp1252',
+        )
+    if 2 * sum(not name.strip() for name in fields) > len(fields):
+        raise SchemaError(
+            f"most columns have no name in the first line of {str(path)!r}, which may be a title above the header",
+            f"write skip = {layout.skip + 1} in [file], on the command line --skip {layout.skip + 1}",
         )
     if may_be_a_record(fields):
         raise SchemaError(

@@ -239,7 +239,7 @@ class FileLayout:
         >>> FileLayout(not_records=("Summe",)).to_settings()
         {'not_records': ['Summe']}
         """
-        plain = _PLAIN
+        plain = PLAIN
         given = {own.name: getattr(self, own.name) for own in fields(self)}
         shown = {name: value for name, value in given.items() if value != getattr(plain, name)}
         lists = {name: list(value) for name, value in shown.items() if isinstance(value, tuple)}
@@ -327,4 +327,5 @@ def _is_text(text: Any) -> bool:
     return isinstance(text, str) and bool(text.strip()) and is_unicode(text)
 
 
-_PLAIN = FileLayout()
+#: Of files that need no words.
+PLAIN = FileLayout()

@@ -87,6 +87,15 @@ def codes_to_settings(codes: Sequence[MissingCode]) -> list[Any]:
     return [code if isinstance(code, str) else {"from": code[0], "to": code[1]} for code in codes]
 
 
+def code_text(code: MissingCode) -> str:
+    """A code as people read it.
+
+    >>> code_text("-99"), code_text((-9.0, -1.0))
+    ('-99', '-9 to -1')
+    """
+    return code if isinstance(code, str) else f"{code[0]:g} to {code[1]:g}"
+
+
 def code_ranges(codes: Sequence[MissingCode]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The closed ranges of numbers that codes mean, shape (ranges, 2); that of a number has one point.
 

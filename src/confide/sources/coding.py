@@ -2,8 +2,8 @@
 
 A statistic names its rows. A schema column means its codes, `outside(NAME)` 1 where the value of a numeric column
 lay outside its bounds and 0 elsewhere (a missing value did not). `unread(NAME)` is 1 where the cell holds something
-that is no value of the column and no code of a missing one. `fine(NAME)` is its value in order (`core.ranges`). Each
-column is read once for all of them.
+that is neither a value of the column nor a code of a missing one, and `read(NAME)` says both (`core.lost_values`). `fine(NAME)` is its
+value in order (`core.ranges`). Each column is read once for all of them.
 
 Text cells: made valid, and read as numbers, each cell separately.
 
@@ -16,7 +16,7 @@ elementwise.
 The rules, one for each kind of cell:
 
 - numbers and booleans become float64 (False 0, True 1); null, NaN and infinities are missing;
-- text in a numeric column is the double nearest to the decimal number written there, white space around it ignored;
+- text in a numeric column is the double nearest to the decimal number written there, without white space around it.
   The schema's `[file]` says what its decimal mark is and what separates thousands: nothing is guessed. The words true,
   True, TRUE are 1 and false, False, FALSE are 0. Any other text is missing;
 - a cell whose text, or whose number in a numeric column, is one of the schema's codes of missing values is missing;
@@ -24,8 +24,9 @@ The rules, one for each kind of cell:
   the same number: 1, 1.0, "1.0" and True all mean the level "1" (an integer column that became floating because of
   one missing value still means its levels), and a boolean first means "True", "true", "1" in this order. Anything
   else is missing;
-- dates, binary data, lists and other physical types are refused by `is_readable`, from metadata, before anything is
-  read.
+- a column of dates has separate rules (`sources.dates`). In a column of objects a date is its ISO text elsewhere;
+- typed dates under another kind, binary data, lists and other physical types are refused by `is_readable`, from
+  metadata, before anything is read.
 
 Where records come from, piece by piece: what every kind of input gives to the aggregation.
 
@@ -41,17 +42,19 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from confide.core.lost_values import ABOVE, BELOW, UNREAD, read_row
 from confide.core.ranges import as_fine, fine_row
 from confide.errors import SchemaError, SourceError
 from confide.schema import Categorical, Column, Schema
@@ -178,6 +181,15 @@ def is_readable(kind: Any) -> bool:
     return matches_type(kind, "biufOUT", tests)
 
 
+def is_typed_date(kind: Any) -> bool:
+    """Whether cells of this physical type are dates, with a time of day or without.
+
+    >>> is_typed_date(np.dtype("datetime64[s]")), is_typed_date(pa.date32()), is_typed_date(pa.string())
+    (True, True, False)
+    """
+    return matches_type(kind, "M", (pa.types.is_date, pa.types.is_timestamp))
+
+
 def matches_type(kind: Any, letters: str, tests: Sequence[Callable[[Any], bool]]) -> bool:
     """Whether a physical type is a NumPy dtype of one of these kinds, or a pyarrow type, or a dictionary of one, that passes a test."""
     if isinstance(kind, np.dtype):
@@ -243,9 +255,9 @@ class Reader(ABC):
         if pa.types.is_integer(kind):
             return self.integers(cells)
         if pa.types.is_boolean(kind):
-            return self.booleans(_floats(cells))
+            return self.booleans(as_floats(cells))
         if _is_number(kind):
-            return self.numbers(_floats(cells))
+            return self.numbers(as_floats(cells))
         # the text of a decimal has all its digits, and text is rounded correctly where the direct cast need not be
         return (
             self.text(cells.cast(pa.large_string()), MARKS)
@@ -268,20 +280,24 @@ class Reader(ABC):
         return values
 
 
+_NONE = np.empty((0, 2))
+
+
 class Numbers(Reader):
     """Cells of a numeric column as float64, NaN where missing. marks: of numbers in text; codes: of missing values.
 
     >>> Numbers()(pa.array(["1.5", " 2 ", "true", "two", None])).tolist()
     [1.5, 2.0, 1.0, nan, nan]
-    >>> Numbers((",", ""), ("-99",))(pa.array(["1,5", "-99,0", "-99"])).tolist()
-    [1.5, nan, nan]
+    >>> Numbers((",", ""), ("-99", "true"))(pa.array(["1,5", "-99,0", "-99", "true", "TRUE"])).tolist()
+    [1.5, nan, nan, nan, 1.0]
     """
 
     missing = float("nan")
 
     def __init__(self, marks: tuple[str, str] = MARKS, codes: Sequence[MissingCode] = ()) -> None:
         super().__init__(marks)
-        self._ranges = code_ranges(codes)
+        self._ranges = code_ranges(codes) if codes else _NONE
+        self._words = pa.array([code for code in codes if code in WORDS], pa.large_string())
 
     def __call__(self, cells: Cells) -> Floats:
         values = super().__call__(cells)
@@ -291,16 +307,21 @@ class Numbers(Reader):
         return values
 
     def integers(self, cells: pa.Array) -> Floats:
-        return _floats(cells)
+        return as_floats(cells)
 
     def booleans(self, values: Floats) -> Floats:
         return values
 
     def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
-        return text_numbers(valid_text(cells), marks)
+        cells = valid_text(cells)
+        values = text_numbers(cells, marks)
+        if len(self._words):
+            words = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=self._words.cast(cells.type))
+            values[plain(words)] = np.nan
+        return values
 
     def cell(self, cell: object) -> float:
-        return _real(cell)
+        return real(cell)
 
 
 def _within(values: Floats, ranges: Floats) -> NDArray[np.bool_]:
@@ -377,7 +398,7 @@ class Labels(Reader):
         return np.where(self._named.keys[at] == values, self._named.positions[at], -1.0)
 
     def integers(self, cells: pa.Array) -> Floats:
-        values = _floats(cells)
+        values = as_floats(cells)
         result = self.numbers(values)
         (large,) = np.nonzero(np.abs(values) >= _EXACT)
         if large.size:
@@ -405,14 +426,16 @@ class Labels(Reader):
     def cell(self, cell: object) -> float:
         if isinstance(cell, (bool, np.bool_)):
             return float(self._named.boolean[int(cell)])
-        value = _real(cell)
+        value = real(cell)
         if isinstance(cell, (int, np.integer)) and abs(value) >= _EXACT:
             return float(self._named.levels.get(str(int(cell)), -1))
+        if isinstance(cell, (date, np.datetime64)):
+            return float(self._named.levels.get(_iso(cell), -1))
         return float(self._named.numbers.get(value, -1))
 
 
 class Held(Reader):
-    """1 for a cell that holds something and is no code of a missing value, else 0. A cell of blanks holds nothing.
+    """1 for a cell that holds something and not a code of a missing value, else 0. A cell of blanks holds nothing.
 
     >>> from confide.schema import Numeric
     >>> Held(Numeric(0, 100, missing=[-99, "n/a"]))(pa.array(["3", "n/a", " -99.0", " ", None, "?"])).tolist()
@@ -424,8 +447,9 @@ class Held(Reader):
     def __init__(self, column: Column, marks: tuple[str, str] = MARKS) -> None:
         super().__init__(marks)
         self.column, codes = column, column.missing or ()
-        self._texts = pa.array([code for code in codes if isinstance(code, str)], pa.large_string())
-        self._ranges = code_ranges(codes)
+        self._codes = [code for code in codes if isinstance(code, str)]
+        self._texts = pa.array(self._codes, pa.large_string())
+        self._ranges = code_ranges(codes) if codes else _NONE
 
     def numbers(self, values: Floats) -> Floats:
         return np.where(np.isnan(values) | _within(values, self._ranges), 0.0, 1.0)
@@ -434,7 +458,7 @@ class Held(Reader):
         return np.where(np.isnan(values), 0.0, 1.0)
 
     def integers(self, cells: pa.Array) -> Floats:
-        return self.numbers(_floats(cells))
+        return self.numbers(as_floats(cells))
 
     def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
         trimmed = pc.utf8_trim_whitespace(valid_text(cells))
@@ -449,14 +473,29 @@ class Held(Reader):
         # pandas' marks of a missing value are not equal to themselves, or refuse to say so
         if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
             return 0.0
-        value = _real(cell)
+        if isinstance(cell, (date, np.datetime64)):
+            return 0.0 if _iso(cell) in ("", *self._codes) else 1.0
+        value = real(cell)
         nothing = isinstance(cell, (float, np.floating)) and np.isnan(cell)
         return 0.0 if nothing or bool(_within(np.array([value]), self._ranges)[0]) else 1.0
 
 
 def reader_of(column: Column, marks: tuple[str, str] = MARKS) -> Reader:
     """What reads the cells of a column. marks: of numbers in text."""
+    if column.kind == "date":
+        from confide.sources.dates import Dates  # here, because schemas without dates need not load it
+
+        return Dates(cast("Any", column), marks)
     return Labels(column, marks) if isinstance(column, Categorical) else Numbers(marks, column.missing or ())
+
+
+def held_of(column: Column, marks: tuple[str, str] = MARKS) -> Held:
+    """What tells which cells of a column hold something other than a code of a missing value. marks: of numbers in text."""
+    if column.kind == "date":
+        from confide.sources.dates import HeldDates
+
+        return HeldDates(cast("Any", column), marks)
+    return Held(column, marks)
 
 
 def taken(cells: Cells, at: NDArray[np.intp]) -> Cells:
@@ -475,6 +514,17 @@ def unread(values: Floats, cells: Cells, held: Held) -> Floats:
     return found
 
 
+def how_read(values: Floats, cells: Cells, held: Held) -> Floats:
+    """The codes of a row `read(NAME)` (`core.lost_values`). values: the cells as their reader read them."""
+    found, column = UNREAD * unread(values, cells, held), held.column
+    if not isinstance(column, Categorical):
+        with np.errstate(all="ignore"):
+            there = np.isfinite(values)
+            found[there & (values < column.low)] = BELOW
+            found[there & (values > column.high)] = ABOVE
+    return found
+
+
 def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind))
 
@@ -483,7 +533,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
 
-def _floats(cells: pa.Array) -> Floats:
+def as_floats(cells: pa.Array) -> Floats:
     """Arrow numbers or booleans as float64, NaN where null. The cast is unsafe: the safe one raises on values."""
     values = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
     return np.asarray(plain(pc.fill_null(values, np.nan) if values.null_count else values), dtype=np.float64)
@@ -496,7 +546,14 @@ def _same(one: Any, other: Any) -> bool:
     return isinstance(one, pa.Array) and isinstance(other, pa.Array) and bool(one.equals(other))
 
 
-def _real(cell: object) -> float:
+def _iso(cell: Any) -> str:
+    """A date or moment as ISO text; nothing for a mark of a missing one, which is not equal to itself."""
+    if cell != cell:
+        return ""
+    return str(cell) if isinstance(cell, np.datetime64) else str(cell.isoformat())
+
+
+def real(cell: object) -> float:
     """float(cell) for a real number, NaN for anything else."""
     if type(cell) is float:
         return cell
@@ -583,6 +640,12 @@ class Part(Protocol):
     def close(self) -> None:
         """Let go of what reading holds. Override where something is open."""
         return
+
+    def watched(self, saw: Callable[[int, int], None]) -> Part:
+        """The same part, for a preflight alone. It tells `saw`, block by block, how many rows have another width than the header, and how
+        many lines do not count as records. Override where it has them.
+        """
+        return self
 
 
 class Mark(Protocol):
@@ -727,16 +790,16 @@ _APART = 24
 
 
 def columns_behind(rows: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """The schema columns that named rows are made from, each once, in order.
+    """The columns of the data that named rows are made from, each once, in order.
 
     Raises `SchemaError` for a name that the schema lacks.
     """
     known = frozenset(schema.names)
-    return tuple(dict.fromkeys(_column(row, schema, known) for row in rows))
+    return schema.behind(_column(row, schema, known) for row in rows)
 
 
 def _column(row: str, schema: Schema, known: frozenset[str]) -> str:
-    for kind in ("outside", "fine", "unread"):
+    for kind in ("outside", "fine", "unread", "read"):
         inner = row.removeprefix(f"{kind}(").removesuffix(")")
         if row != f"{kind}({inner})" or inner not in known:
             continue
@@ -784,24 +847,39 @@ class Coder:
 
     def __init__(self, rows: Sequence[str], schema: Schema, block_rows: int) -> None:
         known = frozenset(schema.names)
-        behind: dict[str, list[int]] = {}
+        behind: dict[str, list[int]] = {name: [] for name in columns_behind(rows, schema)}
+        derived: dict[str, list[int]] = {}
         for at, row in enumerate(rows):
-            behind.setdefault(_column(row, schema, known), []).append(at)
+            name = _column(row, schema, known)
+            (derived.setdefault(name, []) if name in schema.derive else behind[name]).append(at)
         # for each column: itself, its readers, and how each of its rows is made from values
         self._columns: list[tuple[Column, Reader, Held, list[tuple[int, str]]]] = []
         marks = schema.file.marks
+
+        def made(name: str, own: list[int]) -> list[tuple[int, str]]:
+            kinds = {name: "codes", fine_row(name): "fine", f"unread({name})": "unread", read_row(name): "read"}
+            return [(at, kinds.get(rows[at], "outside")) for at in own]
+
         for name, own in behind.items():
             column = schema[name]
-            kinds = {name: "codes", fine_row(name): "fine", f"unread({name})": "unread"}
-            made = [(at, kinds.get(rows[at], "outside")) for at in own]
-            self._columns.append((column, reader_of(column, marks), Held(column, marks), made))
+            self._columns.append((column, reader_of(column, marks), held_of(column, marks), made(name, own)))
+        self._derived: Callable[..., None] | None = None
+        if derived:
+            # here, because schemas without derived columns need not load it
+            from confide.sources.derived import DerivedRows
+
+            self._names = tuple(behind)
+            self._derived = DerivedRows(schema, {name: made(name, own) for name, own in derived.items()})
         self._room = Room(len(rows), block_rows)
 
     def __call__(self, block: Block) -> NDArray[np.float64]:
         """The codes of a block. The matrix is overwritten by the next call."""
         codes = self._room.block(block.rows)
+        given: list[Any] = []
         for (column, reader, held, made), cells in zip(self._columns, block.columns, strict=True):
             values = reader(cells)
+            if self._derived is not None:
+                given.append((column, values, cells, held))
             for at, kind in made:
                 if kind == "codes":
                     column.code(values, out=codes[at])
@@ -809,7 +887,11 @@ class Coder:
                     as_fine(values, out=codes[at])
                 elif kind == "unread":
                     codes[at] = unread(values, cells, held)
+                elif kind == "read":
+                    codes[at] = how_read(values, cells, held)
                 else:
                     # a label is a level or missing, never outside
                     codes[at] = 0.0 if isinstance(column, Categorical) else column.outside(values)
+        if self._derived is not None:
+            self._derived(codes, dict(zip(self._names, given, strict=True)))
         return codes

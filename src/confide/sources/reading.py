@@ -185,7 +185,9 @@ def read(
     folder = None if spool is None else _folder(spool)
     own = (*public.in_data, *named)
     opening = _Opening(own, (*own, *layout.names.values()), layout, _memory(memory), folder, filesystem, recursive)
-    parts = [RenamedPart.of(part, layout.names) for part in _parts(data, opening)]
+    parts = _parts(data, opening)
+    if layout.names:
+        parts = [RenamedPart.of(part, layout.names) for part in parts]
     # a Spark DataFrame is read where it is
     where = getattr(getattr(parts[0], "frame", None), "sparkSession", None) if executor is None and parts else executor
     return RecordSource(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from confide.errors import SchemaError
 from confide.schema import Schema
 from confide.sources.coding import Block, Reader, guarded, reader_of
 from confide.sources.grouping.ids import canonical
@@ -34,7 +35,16 @@ class RowSource:
         return self._source.dataset
 
     def check(self, columns: Sequence[str]) -> None:
-        """As `RecordSource.check`, with a new check of what runs again, before anything is charged."""
+        """As `RecordSource.check`, with a new check of what runs again, before anything is charged.
+
+        Raises `SchemaError` for a derived column: it follows from protected columns, by anyone and without a charge.
+        """
+        for name in columns:
+            if (own := self.schema.derive.get(name)) is not None:
+                raise SchemaError(
+                    f"{name!r} is derived, and rows are protected as the data have them",
+                    f"name {', '.join(own.behind)} instead, and derive {name!r} from the protected rows",
+                )
         with self._source.opened():
             self._source.check(columns)
 
@@ -50,7 +60,7 @@ class RowSource:
         parts = self._source._parts
         if ids is not None:
             for part in parts:
-                check_id(part, ids, (*self.schema.names, ids))
+                check_id(part, ids, (*self.schema.in_data, ids))
         columns = [self.schema[name] for name in names]
         asked = (*names, *(() if ids is None else (ids,)))
         for part in parts:

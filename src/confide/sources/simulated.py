@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from confide.core import Source
 from confide.schema import Schema
 from confide.schema.layout import FileLayout
-from confide.sources.coding import Part, is_readable
+from confide.sources.coding import Part, is_readable, is_typed_date, matches_type
 from confide.sources.formats.parquet import FolderPart, ParquetPart
 from confide.sources.formats.renamed import RenamedPart
 from confide.sources.formats.tables import from_mapping
@@ -36,7 +36,7 @@ SIMULATED_ROWS = 3_000
 def simulated_source(source: Source) -> RecordSource:
     """Simulated rows of a source's schema, read as its records are where `confide.read` made it."""
     if isinstance(source, RecordSource):
-        return source.like(simulated_parts(source._parts, source.schema, (*source.schema.names, *source.schema.ids)))
+        return source.like(simulated_parts(source._parts, source.schema, (*source.schema.in_data, *source.schema.ids)))
     return read(source.schema.sample(SIMULATED_ROWS, seed=1), source.schema)
 
 
@@ -52,8 +52,9 @@ def simulated_parts(parts: Sequence[Part], schema: Schema, names: Sequence[str])
         there = [name for name in names if name in part.names and name in frame.columns]
         # text has no types
         typed = not isinstance(_plain(part), CsvPart)
+        kinds = {name: part.kind(name) if typed else None for name in there}
         found.append(
-            _as(part, {name: _cells(frame[name].to_numpy(), part.kind(name) if typed else None) for name in there})
+            _as(part, {name: _cells(_written(frame, name, schema, kinds[name]), kinds[name]) for name in there})
         )
     return found
 
@@ -98,6 +99,17 @@ def _as(part: Part, cells: dict[str, Any]) -> Part:
     return from_mapping(cells, tuple(cells))
 
 
+def _written(frame: Any, name: str, schema: Schema, kind: Any) -> Any:
+    """A simulated column as the records' own are written: dates as text in their format, or as numbers, where they are not typed."""
+    values = frame[name].to_numpy()
+    column: Any = schema.columns.get(name)  # an id is none
+    if column is None or column.kind != "date" or is_typed_date(kind):
+        return values
+    days = values.astype("datetime64[D]").astype(np.int64)
+    number = matches_type(kind, "iuf", (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
+    return days - int(column.epoch_day or 0) if number else np.array(column.text_of(days), dtype=object)
+
+
 def _cells(values: Any, kind: Any) -> Any:
     """Simulated cells in a physical type; missing ones where it holds no such values, as a column of whole numbers holds no words."""
     if isinstance(kind, np.dtype):
@@ -112,7 +124,7 @@ def _cells(values: Any, kind: Any) -> Any:
         return plain
     if pa.types.is_dictionary(kind):
         return _cells(values, kind.value_type).dictionary_encode()
-    if not is_readable(kind):
+    if not is_readable(kind) and not is_typed_date(kind):
         # an id may have other types; which they are is looked at by the check that every release makes
         return plain
     try:

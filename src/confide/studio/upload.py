@@ -214,5 +214,14 @@ def _page_of(folder: Folder, name: str) -> str:
     try:
         folder.fields(name, FileLayout())
     except ConfideError as error:
-        raise PlanError(f"{name} was not kept: {error}") from None
+        # in another encoding, or of one of its sheets, it may be read: its page asks which
+        if not any(_is_read(folder, name, other) for other in (FileLayout(encoding="cp1252"), FileLayout(sheet=1))):
+            raise PlanError(f"{name} was not kept: {error}") from None
     return f"/schema?data={quote(name)}"
+
+
+def _is_read(folder: Folder, name: str, layout: FileLayout) -> bool:
+    try:
+        return bool(folder.fields(name, layout)[0])
+    except ConfideError:
+        return False

@@ -55,6 +55,7 @@ from confide.cli.options import (
     FileOptions,
     Nominal,
     Parameters,
+    PreflightOptions,
     Privacy,
     Seed,
     Verbose,
@@ -340,6 +341,7 @@ def release(
     *,
     account: Account,
     file: FileOptions,
+    preflight: PreflightOptions,
     executor: Executor = None,
     allow_partial: AllowPartial = False,
     simulate: Seed = None,
@@ -348,8 +350,9 @@ def release(
     """Charge the ledger, draw the noise, write the release of a plan.
 
     The file may be published: it holds noisy statistics, the plan and the guarantee.
-    Exit code 6 means that a step after the charge failed; the charge stays. If the
-    file cannot be written, the release is printed on stdout.
+    Before the charge, stderr says how the records are read: exact counts, for the
+    steward only. Exit code 6 means that a step after the charge failed; the charge
+    stays. If the file cannot be written, the release is printed on stdout.
 
     Example:
 
@@ -371,7 +374,8 @@ def release(
         with session.doing("opening the data", private=True):
             source = source_of(data, schema, file, executor)
         session.cheaper = partial(plan_command, planned, ledger=account.ledger, dataset=account.dataset)
-        paid = pay(session, planned, source, book, account, simulate, Delivery(place, allow_partial=allow_partial))
+        result = Delivery(place, allow_partial=allow_partial)
+        paid = pay(session, planned, source, book, account, simulate, result, preflight)
         keep(session, place, paid.release)
     after(session, paid, output)
     session.say(f"Next       confide infer {output}")

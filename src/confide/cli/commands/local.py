@@ -11,13 +11,14 @@ from typing import Annotated, Any
 import typer
 
 from confide._helpers import progress_bar
-from confide.cli.engine import charged_words, open_ledger
+from confide.cli.engine import charged_words, look as preflighted, open_ledger
 from confide.cli.files import Drawings, answer_result, check_places, load_schema, show_result
 from confide.cli.options import (
     Account,
     Alpha,
     FileOptions,
     Json,
+    PreflightOptions,
     Privacy,
     SchemaFile,
     Seed,
@@ -104,6 +105,7 @@ def protect(
     simulate: Seed = None,
     *,
     file: FileOptions,
+    preflight: PreflightOptions,
     protection: Protection,
     privacy: Privacy,
     account: Account,
@@ -138,6 +140,7 @@ def protect(
     session.ledger = account.ledger
     session.dataset = None if book is None else book.dataset
     source = read(data, public_schema, file=file.entries())
+    preflighted(session, source, (*made.protection.protected, *made.protection.public), preflight)
     with session.paying("protecting the rows", ledger=book is not None), _bar() as step:
         made = local.protect_source(
             source,

@@ -60,7 +60,7 @@ def draft(
     Reads metadata only and no record. A CSV file has no types, so fill in its kinds,
     too. Bounds must come from public knowledge (for example an answer scale), because
     bounds from the data disclose something about single persons. With --ask it asks for
-    them one by one.
+    each of them.
 
     Example:
 
