@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gzip
 import os
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import confide as cf
@@ -32,7 +34,8 @@ class Shape:
     """A file, the schema's facts about it, and what is read: values by column, or words of the refusal."""
 
     name: str
-    text: str | bytes
+    #: What the file holds, or what writes it.
+    text: str | bytes | Callable[[Path], None]
     read: dict[str, list[Any]] | str
     file: dict[str, Any] = field(default_factory=dict)
     columns: dict[str, Any] = field(default_factory=lambda: {"income": INCOME, "sex": SEX})
@@ -44,13 +47,66 @@ class Shape:
     #: Lines with more or fewer fields than the header, told likewise.
     other_width: int = 0
 
-    @property
-    def content(self) -> bytes:
+    def write(self, path: Path) -> None:
+        if not isinstance(self.text, (str, bytes)):
+            self.text(path)
+            return
         raw = self.text if isinstance(self.text, bytes) else self.text.encode(self.encoding)
-        return gzip.compress(raw) if self.ending.endswith(".gz") else raw
+        path.write_bytes(gzip.compress(raw) if self.ending.endswith(".gz") else raw)
 
 
+def _days(*days: str) -> list[float]:
+    """Days since 1970-01-01, NaN for what is no day."""
+    return [float(np.datetime64(day, "D").astype(int)) if day else NO for day in days]
+
+
+def _sheets(**sheets: list[list[Any]]) -> Callable[[Path], None]:
+    """Writes a workbook, cell by cell."""
+
+    def write(path: Path) -> None:
+        openpyxl = pytest.importorskip("openpyxl")
+        book = openpyxl.Workbook()
+        book.remove(book.active)
+        for name, rows in sheets.items():
+            sheet = book.create_sheet(name)
+            for row in rows:
+                sheet.append(row)
+        book.save(path)
+
+    return write
+
+
+def _merged(path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["Persons", None], ["income", "sex"], [1742.81, "male"], [900, "female"]):
+        book.active.append(row)
+    book.active.merge_cells("A1:B1")
+    book.save(path)
+
+
+def _spss(path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    frame = pd.DataFrame({"income": [1742.81, 900.0, -99.0], "sex": [1.0, 2.0, 9.0]})
+    labels = {"sex": {1: "male", 2: "female", 9: "refused"}}
+    pyreadstat.write_sav(frame, str(path), variable_value_labels=labels, missing_ranges={"income": [-99], "sex": [9]})
+
+
+def _stata(path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    frame = pd.DataFrame({"income": [1742.81, 900.0, float("nan")], "sex": ["male", "female", ""]})
+    pyreadstat.write_dta(frame, str(path))
+
+
+def _typed_dates(path: Path) -> None:
+    frame = pd.DataFrame({"born": pd.to_datetime(["1950-03-01", "2000-12-31"]).date, "sex": ["male", "female"]})
+    frame.to_parquet(path)
+
+
+BORN = cf.Date("1900-01-01", "2020-12-31")
+CODED = cf.Categorical(["male", "female"], codes=["1", "2"])
 TWO = {"income": [1742.81, 900.0], "sex": ["male", "female"]}
+DAYS = {"born": _days("1950-03-01", "2000-12-31")}
 SHAPES = [
     Shape("commas and points", "income,sex\n1742.81,male\n900,female\n", TWO),
     Shape("semicolons, decimal comma, thousands point", "income;sex\n1.742,81;male\n900;female\n", TWO, GERMAN),
@@ -255,6 +311,95 @@ SHAPES = [
         {**TWO, "income": [NO, NO]},
         unread={"income": 2},
     ),
+    Shape("dates as ISO 8601", "born\n1950-03-01\n2000-12-31\n", DAYS, columns={"born": BORN}),
+    Shape(
+        "dates with points",
+        "born\n1.3.1950\n31.12.2000\n31.02.2000\n",
+        {"born": _days("1950-03-01", "2000-12-31", "")},
+        columns={"born": cf.Date("1900-01-01", "2020-12-31", format="%d.%m.%Y")},
+        unread={"born": 1},
+    ),
+    Shape(
+        "dates with the month first",
+        "born\n03/01/1950\n12/31/2000\n",
+        DAYS,
+        columns={"born": cf.Date("1900-01-01", "2020-12-31", format="%m/%d/%Y")},
+    ),
+    Shape(
+        "years of two digits",
+        "born\n01.03.50\n31.12.00\n",
+        DAYS,
+        columns={"born": cf.Date("1900-01-01", "2020-12-31", format="%d.%m.%y", century=1930)},
+    ),
+    Shape(
+        "dates as numbers of days",
+        "born\n18323\n36891\n",
+        DAYS,
+        columns={"born": cf.Date("1900-01-01", "2020-12-31", epoch="1899-12-30")},
+    ),
+    Shape(
+        "dates in another notation than is declared",
+        "born\n1.3.1950\n2000-12-31\n",
+        {"born": _days("", "2000-12-31")},
+        columns={"born": BORN},
+        unread={"born": 1},
+    ),
+    Shape(
+        "typed dates in Parquet",
+        _typed_dates,
+        {**DAYS, "sex": TWO["sex"]},
+        columns={"born": BORN, "sex": SEX},
+        ending="parquet",
+    ),
+    Shape("typed dates under another kind", _typed_dates, "born", columns={"born": INCOME}, ending="parquet"),
+    Shape("a workbook", _sheets(Data=[["income", "sex"], [1742.81, "male"], [900, "female"]]), TWO, ending="xlsx"),
+    Shape(
+        "a workbook with typed dates",
+        _sheets(Data=[["born"], [datetime.date(1950, 3, 1)], [datetime.datetime(2000, 12, 31, 5)]]),
+        DAYS,
+        columns={"born": BORN},
+        ending="xlsx",
+    ),
+    Shape(
+        "a workbook with numbers as text",
+        _sheets(Data=[["income", "sex"], ["1.742,81", "male"], [900, "female"]]),
+        TWO,
+        {"decimal": ",", "thousands": "."},
+        ending="xlsx",
+    ),
+    Shape(
+        "numbers, and text far below",
+        _sheets(Data=[["income"], *([[7]] * 2_000), ["unknown"]]),
+        {"income": [7.0] * 2_000 + [NO]},
+        columns={"income": INCOME},
+        ending="xlsx",
+        unread={"income": 1},
+    ),
+    Shape("several sheets, and none named", _sheets(Notes=[["a"]], Data=[["income"], [7]]), "Notes", ending="xlsx"),
+    Shape(
+        "the sheet by its name, below a title and above a sum",
+        _sheets(
+            Notes=[["a"]], Data=[["Table 3"], ["income", "sex"], [1742.81, "male"], [900, "female"], ["Summe", None]]
+        ),
+        TWO,
+        {"sheet": "Data", "skip": 1, "not_records": ["Summe"]},
+        ending="xlsx",
+    ),
+    Shape("merged cells above the header", _merged, TWO, {"skip": 1}, ending="xlsx"),
+    Shape(
+        "SPSS with value labels and user-missing codes",
+        _spss,
+        {"income": [1742.81, 900.0, NO], "sex": ["male", "female", None]},
+        columns={"income": INCOME, "sex": CODED},
+        ending="sav",
+    ),
+    Shape(
+        "Stata with missing values",
+        _stata,
+        {"income": [1742.81, 900.0, NO], "sex": ["male", "female", None]},
+        ending="dta",
+    ),
+    Shape("a file of SAS that is not read", "x", "ending", ending="sas7bdat"),
 ]
 
 
@@ -285,7 +430,7 @@ def test_the_page_lists_each_file() -> None:
 
 def _opened(shape: Shape, folder: Path) -> Any:
     path = folder / f"persons.{shape.ending}"
-    path.write_bytes(shape.content)
+    shape.write(path)
     schema = cf.Schema(shape.columns, missing=shape.missing, file=shape.file)
     source = cf.read(path, schema)
     source.check(schema.names)
@@ -318,6 +463,15 @@ def test_a_file_is_read_right(shape: Shape, tmp_path: Path) -> None:
     found = values_of(source)
     assert same(found, shape.read), found
     assert source.count() == len(next(iter(shape.read.values())))
+
+
+@pytest.mark.parametrize("shape", [one for one in SHAPES if not isinstance(one.read, str)], ids=lambda one: one.name)
+def test_what_is_not_read_is_told_before_the_charge(shape: Shape, tmp_path: Path) -> None:
+    """The preflight counts what the page says, and nothing else of a file that is read."""
+    found = cf.preflight(_opened(shape, tmp_path))
+    assert {name: one.unread for name, one in found.columns.items() if one.unread} == shape.unread
+    assert found.other_width == shape.other_width
+    assert found.odd or not (shape.unread or shape.other_width)
 
 
 @pytest.mark.parametrize("shape", [one for one in SHAPES if isinstance(one.read, str)], ids=lambda one: one.name)
