@@ -50,12 +50,11 @@ from confide.cli.options import (
     Alpha,
     Data,
     Dataset,
+    Delimiter,
     Executor,
     Fields,
-    FileOptions,
     Nominal,
     Parameters,
-    PreflightOptions,
     Privacy,
     Seed,
     Verbose,
@@ -340,8 +339,7 @@ def release(
     ],
     *,
     account: Account,
-    file: FileOptions,
-    preflight: PreflightOptions,
+    delimiter: Delimiter = ",",
     executor: Executor = None,
     allow_partial: AllowPartial = False,
     simulate: Seed = None,
@@ -350,9 +348,8 @@ def release(
     """Charge the ledger, draw the noise, write the release of a plan.
 
     The file may be published: it holds noisy statistics, the plan and the guarantee.
-    Before the charge, stderr says how the records are read: exact counts, for the
-    steward only. Exit code 6 means that a step after the charge failed; the charge
-    stays. If the file cannot be written, the release is printed on stdout.
+    Exit code 6 means that a step after the charge failed; the charge stays. If the
+    file cannot be written, the release is printed on stdout.
 
     Example:
 
@@ -372,10 +369,9 @@ def release(
             book = open_ledger(account.ledger, account.dataset, schema.dataset)
             check_relation(registry.get(planned.method.name), book)
         with session.doing("opening the data", private=True):
-            source = source_of(data, schema, file, executor)
+            source = source_of(data, schema, delimiter, executor)
         session.cheaper = partial(plan_command, planned, ledger=account.ledger, dataset=account.dataset)
-        result = Delivery(place, allow_partial=allow_partial)
-        paid = pay(session, planned, source, book, account, simulate, result, preflight)
+        paid = pay(session, planned, source, book, account, simulate, Delivery(place, allow_partial=allow_partial))
         keep(session, place, paid.release)
     after(session, paid, output)
     session.say(f"Next       confide infer {output}")

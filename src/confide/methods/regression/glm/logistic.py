@@ -95,7 +95,7 @@ class Logistic(RangedMethod):
     outcome: ClassVar[str] = "two"
     menu: ClassVar[MenuEntry | None] = MenuEntry(
         "Odds of a binary outcome",
-        "{outcome} ~ {number} | {pair} ~ {number} | {pair} ~ {second}",
+        "{outcome} ~ {number} | {pair} ~ {number}",
         "Logistic regression.",
         command='regress "{}" --method logistic',
         place=2,
