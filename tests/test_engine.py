@@ -445,4 +445,4 @@ def test_a_plan_has_its_schema_as_an_object_made_or_loaded() -> None:
     schema = cf.Schema({"a": cf.Numeric(0, 1), "y": cf.Numeric(0, 2, typical=(0.5, 1.0))})
     plan = cf.plan(METHOD, schema, cf.GDP(1.0))
     loaded = cf.Plan.from_json(plan.to_json())
-    assert plan.declared == loaded.declared == cf.Schema.from_dict(plan.schema) == schema.without_typical
+    assert plan.declared == loaded.declared == cf.Schema.from_dict(plan.schema) == schema.bare

@@ -40,7 +40,7 @@ TOLD = cf.Schema(
         "y": cf.Numeric(0, 50, typical=cf.Typical(10, 40, own=0.5)),
     }
 )
-BARE = TOLD.without_typical
+BARE = TOLD.bare
 BOX = cf.Schema({**{f"x{j}": cf.Numeric(-1, 1) for j in range(3)}, "y": cf.Integer(0, 1)})
 OUTCOME = "y ~ x0 + x1 + x2"
 

@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 import confide as cf
+from confide.core.lost_values import NAME as LOST
 from confide.core.ranges import ColumnRange, as_fine, from_fine, ranged, recoded_columns
 from confide.methods.quantiles.ranges import Ranges
 from confide.noise import SimulatedNoise
@@ -107,8 +108,8 @@ def test_a_release_in_found_ranges_says_what_one_with_these_bounds_says(name: st
     method, schema = kind(**facts, bounds="declared"), ranged(SCHEMA, release.ranges)
     again = method.plan(schema, cf.GDP(1.0, relation="add-remove"))
     source = cf.read(frame.astype({"x": "float32", "y": "float32", "z": "float32"}), SCHEMA)
-    # responses outside the declared bounds are counted apart
-    names = [one for one in again.statistics if one != "clipping"]
+    # values outside the declared bounds are counted apart
+    names = [one for one in again.statistics if one != LOST]
     near = cf.read(frame.astype({"x": "float32", "y": "float32", "z": "float32"}), schema)
     asked = [again.statistics[one] for one in names]
     for one, other in zip(

@@ -247,10 +247,10 @@ def test_what_readers_say_of_records_stays_unsaid(tmp_path: Path, monkeypatch: p
     """Simulated rows alone are read without the guard, in the thread that rehearses."""
     source, real = cf.read(SCHEMA.sample(N, 1), SCHEMA), coding.Labels.text
 
-    def quoting(self: Any, cells: Any) -> Any:
+    def quoting(self: Any, cells: Any, marks: Any) -> Any:
         if len(cells) != SIMULATED_ROWS:
             raise ValueError(f"the cell {cells[0]}")
-        return real(self, cells)
+        return real(self, cells, marks)
 
     book = ledger(tmp_path)
     monkeypatch.setattr(coding.Labels, "text", quoting)

@@ -172,5 +172,5 @@ def test_public_records_are_a_scenario_of_their_own() -> None:
 def test_what_is_stated_is_known() -> None:
     names = ("a", "g", "y")
     assert not unstated(TOLD, names) and whole(TOLD, names)
-    assert unstated(TOLD.without_typical, names) and not whole(TOLD.without_typical, names)
+    assert unstated(TOLD.bare, names) and not whole(TOLD.bare, names)
     assert scenarios(TOLD, of("a"), 3) is scenarios(TOLD, of("a"), 3)

@@ -53,6 +53,7 @@ from confide.regression import (
 from confide.schema import (
     Categorical as Categorical,
     Clusters as Clusters,
+    Date as Date,
     Integer as Integer,
     Numeric as Numeric,
     Schema as Schema,
@@ -62,6 +63,7 @@ from confide.schema import (
 )
 from confide.selection import select as select
 from confide.sources import read as read, sql as sql
+from confide.sources.preflight import preflight as preflight
 
 linear_regression: OneCall[LinearEstimates] = one_call(LeastSquares, "cf.linear_regression")
 logistic_regression: OneCall[LogisticEstimates] = one_call(Logistic, "cf.logistic_regression")

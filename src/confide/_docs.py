@@ -48,7 +48,7 @@ PARAMETERS: Mapping[str, str] = {
         '{"auto", "none"}, default "auto"\nThreshold at which extreme scores are clipped. With "none" no tail assumption is needed and '
         "intervals are wider, for example 2.4 times."
     ),
-    "clipping_check": "bool, default True\nWhether to measure the share of clipped responses, which takes 1% of the cost.",
+    "clipping_check": "bool, default True\nWhether to measure the shares of clipped and unread values, which takes 1% of the cost.",
     "ranges": "mapping of str to ColumnRange, default {}\nRanges that the release found, by column.",
     "requested": "Guarantee\nGuarantee that the plan asked for.",
     "guarantee": "Guarantee\nGuarantee of the release.",

@@ -213,7 +213,7 @@ class Setting:
     def plan(self, n: int) -> Plan:
         """For n records."""
         public = self.privacy.relation == "substitute"
-        return self.method.plan(self.schema.without_typical, self.privacy, n=n if public else None)
+        return self.method.plan(self.schema.bare, self.privacy, n=n if public else None)
 
     def runs(self, n: int, count: int) -> tuple[Run, ...]:
         """One for each scenario."""

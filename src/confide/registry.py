@@ -259,7 +259,7 @@ def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:
     altered.
     """
     method = make(plan.method.name, **plan.method.parameters)
-    again = with_contributions(method.plan(schema.without_typical, plan.requested, n=plan.n))
+    again = with_contributions(method.plan(schema.bare, plan.requested, n=plan.n))
     check_read(again, method.where)
     if again.sha256 != plan.sha256:
         raise PlanError(

@@ -162,7 +162,7 @@ def scenario_frame(schema: Schema, columns: Columns, rows: int, k: int) -> pd.Da
     generator = np.random.Generator(np.random.PCG64([_SEED, k, 1]))
     made = _scenario(schema, columns, rows, k, 0.0).frame(rows, generator)
     others = schema.sample(rows, seed=_SEED + k)
-    return pd.DataFrame({name: made[name] if name in made else others[name] for name in schema.names})
+    return pd.DataFrame({name: made[name] if name in made else others[name] for name in schema.in_data})
 
 
 def _scenario(schema: Schema, columns: Columns, rows: int, k: int, rare: float) -> Scenario:

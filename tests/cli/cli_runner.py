@@ -15,7 +15,7 @@ from confide.schema import Categorical, Integer, Numeric, Provenance, Schema
 # Digits and words that stand in the records and nowhere else: whatever prints one of them has printed a record. Noise holds so many digits
 # once in 10^7 runs of all tests.
 MARKS = ("739173917391", "qwzx", "SENTINEL")
-CODES = {0, 1, 2, 3, 4, 5, 6, 7, 130, 141}
+CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130, 141}
 
 
 @dataclass

@@ -381,6 +381,7 @@ def test_the_entry_point_in_a_process(planned):
         "1",
         "--ledger",
         "ledger.db",
+        "--no-preflight",
         "-o",
         "r.json",
         env=narrow,

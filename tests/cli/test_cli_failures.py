@@ -116,7 +116,7 @@ def test_an_unexpected_error_in_a_reader_withholds_its_class(survey, monkeypatch
     def fail(*_, **__):
         raise UnicodeError("SENTINEL")
 
-    monkeypatch.setattr("confide.schema.draft.draft", fail)
+    monkeypatch.setattr("confide.schema.schema.draft", fail)
     done = run("schema", "draft", "survey.csv")
     assert done.code == 2
     assert "UnicodeError" not in done.err

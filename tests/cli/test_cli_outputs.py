@@ -93,7 +93,7 @@ def test_every_command_that_charges_asks_that_of_stdout(book: Path, words: tuple
 
 
 def test_with_a_file_a_closed_stdout_is_no_failure(book: Path) -> None:
-    assert ended(*REGRESS, "-o", "release.json", stdout=None) == (0, "")
+    assert ended(*REGRESS, "--quiet", "-o", "release.json", stdout=None) == (0, "")
     assert engine.verify(Release.load("release.json"), Ledger.open("ledger.db")).ok
 
 

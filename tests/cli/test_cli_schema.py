@@ -137,48 +137,6 @@ def test_a_file_that_is_no_schema_is_a_schema_error(survey, content):
     assert not Path("x.csv").exists()
 
 
-def misspelt(count):
-    """The survey with `count` regions that match no level, and three that are empty."""
-    frame = pd.read_csv("survey.csv")
-    frame.loc[: count - 1, "region"] = "south"
-    frame.loc[count : count + 2, "region"] = None
-    return frame
-
-
-@pytest.mark.parametrize("name", ["misspelt.csv", "misspelt.parquet", "categories.parquet"])
-def test_check_counts_labels_that_are_no_levels_for_the_steward_alone(survey, name):
-    frame = misspelt(11)
-    if name.endswith("csv"):
-        frame.to_csv(name, index=False)
-    else:
-        frame.assign(region=frame["region"].astype("category")).to_parquet(name, index=False)
-    done = good("schema", "check", "schema.toml", "--data", name)
-    assert "region: undeclared labels, which count as missing: 11 (records with one are excluded)" in " ".join(
-        done.err.split()
-    )
-    assert "For the data steward only" in done.err and "Do not publish or log" in " ".join(done.err.split())
-    assert "11" not in done.out and "declared level" not in done.out
-    assert (
-        "region: every label matches a declared level"
-        in good("schema", "check", "schema.toml", "--data", "survey.csv").err
-    )
-
-
-def test_the_count_of_labels_is_in_no_output_that_may_be_published(survey):
-    """The same document, exit code and files for data that differ in the count alone."""
-    said = {}
-    for count in (0, 11):
-        frame = misspelt(count)
-        frame.to_csv("data.csv", index=False)
-        here = set(Path().iterdir())
-        done = good("schema", "check", "schema.toml", "--data", "data.csv", "--json")
-        assert set(Path().iterdir()) == here
-        said[count] = done
-    assert said[0].json == said[11].json and said[0].out == said[11].out
-    assert said[0].err != said[11].err
-    assert good("schema", "check", "schema.toml").err == ""
-
-
 def test_a_column_of_many_levels_does_not_fill_the_screen(tmp_path):
     schema = Schema({"village": Categorical([f"v{k}" for k in range(200)])})
     (tmp_path / "s.toml").write_text(schema.to_toml())

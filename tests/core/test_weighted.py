@@ -14,6 +14,7 @@ from tests.few import few
 
 import confide as cf
 from confide.core import Gram, Total
+from confide.core.lost_values import ReadRows
 from confide.core.ranges import as_fine
 from confide.core.units import privacy_unit
 from confide.core.units.privacy_unit import WHOLE_ROW, Weighted
@@ -101,7 +102,9 @@ def test_500_rows_of_one_person_are_one_rows_worth_of_any_unit_around() -> None:
 
 def codes(names: tuple[str, ...], rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Codes of rows of one unit, often at the ends of their columns, with the row that says where the unit begins."""
-    steps = [PLAIN[name.removeprefix("fine(").removesuffix(")")].steps for name in names]
+    steps = [
+        4 if name.startswith("read(") else PLAIN[name.removeprefix("fine(").removesuffix(")")].steps for name in names
+    ]
     own = np.array(
         [np.where(rng.random(rows) < 0.7, rng.choice([0, s - 1], rows), rng.integers(0, s, rows)) for s in steps],
         dtype=np.float64,
@@ -139,7 +142,7 @@ def test_one_unit_moves_a_statistic_by_no_more_than_is_charged(k: int) -> None:
     worst: dict[str, float] = {}
     for name, one, times in statistics(k):
         rows = one.map.map if isinstance(one, Weighted) else one.map
-        names = rows.columns if isinstance(rows, BinRows) else rows.design.columns
+        names = rows.columns if isinstance(rows, BinRows | ReadRows) else rows.design.columns
         for relation in ("add-remove", "substitute"):
             allowed = one.sensitivity_squared(relation) * times**2
             for _ in range(40):

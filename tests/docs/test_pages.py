@@ -20,7 +20,10 @@ ALWAYS = (
     "README.md",
     "docs/start.md",
     "docs/questions/mean.md",
-    *(f"docs/{name}.md" for name in ("ledger", "selection", "sources", "survey", "units")),
+    *(
+        f"docs/{name}.md"
+        for name in ("dates", "ledger", "preflight", "reading", "selection", "sources", "survey", "units")
+    ),
 )
 #: Pages with blocks that are shown alone: they name servers and clusters of nobody.
 SHOWN_ALONE = {"docs/sources.md"}

@@ -17,6 +17,7 @@ import confide as cf
 from confide import registry
 from confide.audit.replay.replay import replay
 from confide.core import Meter, Plan, Release, exact_cost, leaves
+from confide.core.lost_values import NAME as LOST
 from confide.core.statistic import WrappedSource
 from confide.errors import BudgetExceeded, NoResult, PlanError, PrivacyError, ReleaseError, SchemaError
 from confide.noise import SimulatedNoise
@@ -43,7 +44,7 @@ OLD = cf.regression.LeastSquares("y ~ x", where="age >= 65")
 QUESTIONS = {"line": LINE, "old": OLD, "classes": CLASSES, "visits": cf.regression.Poisson("v ~ x")}
 PUB = cf.Publication(QUESTIONS, shares={"line": 2, "classes": 0.1})
 # what three of them need first, together
-SHARED = {"range of x", "range of y"}
+SHARED = {LOST, "range of x", "range of y"}
 # with nothing to share; the subgroup finds ranges of its own
 APART = {name: one if name == "old" else replace(one, bounds="declared") for name, one in QUESTIONS.items()}
 
@@ -74,9 +75,12 @@ def test_budgets_are_the_largest_doubles_within_exact_shares(mu: float) -> None:
         assert Fraction(own) ** 2 <= part < Fraction(nextafter(own, inf)) ** 2
         total += Fraction(own) ** 2
     spent = exact_cost(plan.event)
-    ranges = {leaf.name: exact_cost(leaf) for leaf in leaves(plan.event) if "/" not in leaf.name}
-    assert set(ranges) == SHARED
-    for one in ranges.values():
+    together = {leaf.name: exact_cost(leaf) for leaf in leaves(plan.event) if "/" not in leaf.name}
+    assert set(together) == SHARED
+    # clipped and unread values are counted out of the analyses' own costs
+    lost = together.pop(LOST)
+    assert lost is not None and lost.amount <= Fraction(9, 1000) * Fraction(mu) ** 2
+    for one in together.values():
         assert one is not None and one.amount <= Fraction(mu) ** 2 / 20
         total += one.amount
     assert spent is not None and spent.amount <= total <= Fraction(mu) ** 2
@@ -301,7 +305,11 @@ def test_a_question_gives_the_integers_that_it_gives_alone() -> None:
     whole = cf.release(apart, source, cf.GDP(2.0), ledger=None, noise=nothing)
     for name, method in APART.items():
         own = cf.release(method, source, whole.plan.children[name].requested, ledger=None, noise=nothing)
-        assert own == whole.child(name)
+        child = whole.child(name)
+        # clipped and unread values are counted for all of them together
+        assert set(own.statistics) - set(child.statistics) <= {LOST} and set(child.public) - set(own.public) <= {LOST}
+        assert all(own[key].sha256 == noisy.sha256 for key, noisy in child.statistics.items())
+        assert all(np.array_equal(values, child.public[key]) for key, values in own.public.items())
 
 
 class _Counting(WrappedSource):

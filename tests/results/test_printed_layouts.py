@@ -130,9 +130,7 @@ def test_a_test_prints_what_it_compares(data: cf.Source) -> None:
 @pytest.mark.usefixtures("declared")
 def test_clipping_is_one_line(data: cf.Source) -> None:
     result = cf.linear_regression("income ~ age", data, privacy=cf.GDP(1.0), **CALL)
-    assert re.search(
-        r"^Clipped +income to \[0, 9000\]; \d+\.\d% clipped \(at most \d+\.\d%\)$", str(result), re.MULTILINE
-    )
+    assert re.search(r"^Clipped +(\w+, )*\w+: at most \d+\.\d%$", result.summary(verbose=True), re.MULTILINE)
 
 
 def test_a_smaller_model_has_the_references_of_its_own_factors(data: cf.Source) -> None:

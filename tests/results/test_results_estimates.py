@@ -249,14 +249,14 @@ def bare(stated: dict) -> dict:
 
 
 def test_json_says_what_holds(make: Maker):
-    result = make(flags=("response_clipped",), simulated=True)
+    result = make(flags=("values_clipped",), simulated=True)
     data = strict(result.to_json())
     assert guarantee_from_dict(bare(data["guarantee"])) == result.guarantee
     assert guarantee_from_dict(bare(data["requested"])) == result.requested
     assert data["guarantee"]["text"] == str(result.guarantee)
     assert data["guarantee"]["numbers"] == {"mu": 0.25, "delta": 0.0}
     assert data["requested"]["numbers"] == {"epsilon": 1.0, "delta": 1e-6}
-    assert (data["status"], data["reason"], data["flags"]) == ("valid", "", ["response_clipped"])
+    assert (data["status"], data["reason"], data["flags"]) == ("valid", "", ["values_clipped"])
     assert (data["intervals_for"], data["target"]) == (result.intervals_for, result.target)
     assert data["relation"] == "add-remove"
     assert data["facts"] == [["Cov. type", "robust"]]

@@ -160,7 +160,7 @@ def test_it_leaves_the_settings_of_matplotlib_alone(make: Maker, path: Path):
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_every_status_is_said(make: Maker, path: Path, status):
-    result = make(status=status, flags=("response_clipped",))
+    result = make(status=status, flags=("values_clipped",))
     page = Page(written(result, path))
     assert STATUS_WORDS[status] in page.text
     assert result.reason in page.text

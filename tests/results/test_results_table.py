@@ -166,7 +166,7 @@ def test_every_status_is_said_in_words(make: Maker, status):
 
 
 def test_the_table_says_what_it_stands_on(make: Maker):
-    result = make(flags=("response_clipped", "clipping_not_checked", "own_flag"))
+    result = make(flags=("values_clipped", "clipping_not_checked", "own_flag"))
     text = unwrapped(result.summary(verbose=True))
     brief = (
         "Gaussian DP, mu = 0.25",

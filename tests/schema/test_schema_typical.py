@@ -38,7 +38,7 @@ def test_every_text_form_keeps_them_to_the_bit() -> None:
 
 
 def test_no_digest_holds_them() -> None:
-    assert GIVEN.without_typical == BARE and BARE.without_typical is BARE
+    assert GIVEN.bare == BARE and BARE.bare is BARE
     assert GIVEN.digest == BARE.digest
     assert hash(GIVEN) == hash(BARE)
 

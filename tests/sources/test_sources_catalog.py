@@ -13,6 +13,7 @@ from tests.messages import refuses
 import confide as cf
 from confide.errors import SourceError
 from confide.schema.draft import fields_of
+from confide.schema.layout import FileLayout
 from confide.sources import Database, read
 from confide.sources.formats.databases import table_at
 
@@ -59,8 +60,8 @@ def test_tables_and_types_of_files(lite: Path, duck: Path) -> None:
     assert _kinds(own["answers"]) == kinds | {"untyped": "?", "born": ""}
     found = Database.at(duck).tables()
     assert list(found) == ["answers", "other.answers"]
-    assert _kinds(found["answers"]) == kinds | {"d": "", "l": ""}
-    assert fields_of(table_at(duck / "answers")) == list(found["answers"])
+    assert _kinds(found["answers"]) == kinds | {"d": "date", "l": ""}
+    assert [one[:3] for one in fields_of(table_at(duck / "answers"), FileLayout())[0]] == list(found["answers"])
 
 
 def test_the_same_integers_as_the_query(lite: Path, duck: Path) -> None:
@@ -130,7 +131,7 @@ def test_the_tables_of_a_ledger_are_no_records(tmp_path: Path, monkeypatch: pyte
 
 def test_a_draft_of_a_table(duck: Path) -> None:
     text = cf.Schema.draft(table_at(duck / "answers"))
-    assert "[columns.region]" in text and "# left out: d" in text
+    assert "[columns.region]" in text and '[columns.d]\nkind = "date"' in text
 
 
 @pytest.mark.parametrize("table", ["", "/nothing", "/seen", "/answers/x", "/found"])

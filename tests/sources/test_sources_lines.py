@@ -7,6 +7,7 @@ import csv
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from confide.schema.layout import FileLayout
 from confide.sources.coding import FileMark
 from confide.sources.formats import text_files
 from confide.sources.formats.text_files import CsvPart, count_records, parse_line, split
@@ -124,7 +125,7 @@ def test_files_in_blocks_of_any_size(tmp_path, monkeypatch, block_bytes, longest
     found = [b"1,a", b'"', b"2,b\r", b"", b"3," + b"c" * 40, b'4,"' + b"d" * 40, b"\xff,e", b"5,f"]
     path = tmp_path / "t.csv"
     path.write_bytes(b"\xef\xbb\xbfn,label\n" + b"\n".join(found))
-    part = CsvPart.open(FileMark.of(path), ",")
+    part = CsvPart.open(FileMark.of(path), FileLayout())
     assert part.names == ("n", "label")
     rows = []
     for one in part.pieces(["n", "label"]):

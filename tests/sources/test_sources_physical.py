@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from confide.schema import Categorical
 from confide.sources.coding import Coded, Labels, Numbers, is_readable, sliced, text_numbers
 
 
@@ -161,7 +162,7 @@ def test_objects_one_by_one():
 @settings(max_examples=100, deadline=None)
 def test_an_object_does_not_depend_on_its_neighbours(data):
     chosen = data.draw(st.lists(st.integers(0, len(OBJECTS) - 1), min_size=1, max_size=12))
-    for reader in (Numbers(), Labels(["1", "3", "x", "True", "0.1"])):
+    for reader in (Numbers(), Labels(Categorical(["1", "3", "x", "True", "0.1"]))):
         alone = []
         for index in chosen:
             cell = np.empty(1, dtype=object)
@@ -183,7 +184,7 @@ cell_bytes = (
 @settings(max_examples=300, deadline=None)
 def test_text_does_not_depend_on_its_neighbours(cells):
     """Any bytes, invalid UTF-8 included."""
-    for reader in (Numbers(), Labels(["1", "N", "true", "\ufffd"])):
+    for reader in (Numbers(), Labels(Categorical(["1", "N", "true", "\ufffd"]))):
         alone = [float(reader(raw_text([cell]))[0]) for cell in cells]
         assert same(reader(raw_text(cells)), alone)
         assert same(reader(raw_text(cells).dictionary_encode()) if b"" not in cells else alone, alone)
@@ -194,7 +195,7 @@ def test_text_does_not_depend_on_its_neighbours(cells):
 
 
 def test_labels_by_text_then_by_number():
-    labels = Labels(["1", "2", "ten", "0.5"])
+    labels = Labels(Categorical(["1", "2", "ten", "0.5"]))
     assert labels(pa.array(["1", "2", "ten", "0.5", "Ten", " ten", None, "3"])).tolist() == [0, 1, 2, 3, -1, -1, -1, -1]
     assert labels(pa.array(["1.0", "2e0", ".5", " 1"])).tolist() == [0, 1, 3, 0]
     assert labels(np.array([1.0, nan, 2.0, inf, 0.5, 1.5])).tolist() == [0, -1, 1, -1, 3, -1]
@@ -227,15 +228,18 @@ def test_labels_by_text_then_by_number():
 )
 def test_booleans_find_their_level(levels, true, false):
     expected = [true, false]
-    assert Labels(levels)(np.array([True, False])).tolist() == expected
-    assert Labels(levels)(pa.array([True, False, None])).tolist() == [*expected, -1]
-    assert Labels(levels)(np.array([True, np.bool_(False), None], dtype=object)).tolist() == [*expected, -1]
+    assert Labels(Categorical(levels))(np.array([True, False])).tolist() == expected
+    assert Labels(Categorical(levels))(pa.array([True, False, None])).tolist() == [*expected, -1]
+    assert Labels(Categorical(levels))(np.array([True, np.bool_(False), None], dtype=object)).tolist() == [
+        *expected,
+        -1,
+    ]
 
 
 def test_text_and_numbers_of_booleans_agree():
     """The same boolean from memory, from CSV as pandas or polars write it, and after pandas made floats of it."""
     for levels in (["False", "True"], ["0", "1"], ["false", "true"]):
-        labels = Labels(levels)
+        labels = Labels(Categorical(levels))
         for cells in (["False", "True"], ["false", "true"], ["FALSE", "TRUE"], ["0", "1"], ["0.0", "1.0"]):
             assert labels(pa.array(cells)).tolist() == [0, 1]
         assert labels(np.array([0.0, 1.0])).tolist() == [0, 1]
@@ -243,7 +247,7 @@ def test_text_and_numbers_of_booleans_agree():
 
 def test_levels_of_one_number():
     """An exact text comes first; a number means the level written plainly."""
-    labels = Labels(["01", "1", "1.0", "True"])
+    labels = Labels(Categorical(["01", "1", "1.0", "True"]))
     assert labels(pa.array(["01", "1", "1.0", "True", "1.00", "true"])).tolist() == [0, 1, 2, 3, 1, 1]
     assert labels(np.array([1.0])).tolist() == [1]
     assert labels(np.array([1])).tolist() == [1]
@@ -251,7 +255,7 @@ def test_levels_of_one_number():
 
 def test_integers_beyond_doubles():
     large = 2**53 + 1
-    labels = Labels([str(2**53), str(large), "-9223372036854775808"])
+    labels = Labels(Categorical([str(2**53), str(large), "-9223372036854775808"]))
     assert labels(np.array([2**53, large, large + 1, -(2**63)])).tolist() == [0, 1, -1, 2]
     assert labels(pa.array([2**53, large, None])).tolist() == [0, 1, -1]
     assert labels(np.array([large, 2**53], dtype=object)).tolist() == [1, 0]
@@ -259,7 +263,7 @@ def test_integers_beyond_doubles():
 
 
 def test_levels_that_are_no_numbers():
-    labels = Labels(["nan", "inf", "N"])
+    labels = Labels(Categorical(["nan", "inf", "N"]))
     assert labels(np.array([nan, inf, 1.0])).tolist() == [-1, -1, -1]
     assert labels(pa.array(["nan", "inf", "NaN"])).tolist() == [0, 1, -1]
 
@@ -269,17 +273,17 @@ def test_levels_that_are_no_numbers():
 
 def test_dictionaries():
     cells = pa.array(["S", None, "N", "S", "q"]).dictionary_encode()
-    assert Labels(["N", "S"])(cells).tolist() == [1, -1, 0, 1, -1]
+    assert Labels(Categorical(["N", "S"]))(cells).tolist() == [1, -1, 0, 1, -1]
     assert same(Numbers()(pa.array([1.5, None, 2.5, 1.5]).dictionary_encode()), [1.5, nan, 2.5, 1.5])
     with_null = pa.DictionaryArray.from_arrays(pa.array([0, 1, None]), pa.array(["N", None]))
-    assert Labels(["N", "S"])(with_null).tolist() == [0, -1, -1]
-    assert Labels(["1", "x"])(
+    assert Labels(Categorical(["N", "S"]))(with_null).tolist() == [0, -1, -1]
+    assert Labels(Categorical(["1", "x"]))(
         Coded(np.array([0, -1, 1], dtype=np.int8), np.array([1, "x"], dtype=object))
     ).tolist() == [0, -1, 1]
 
 
 def test_a_new_dictionary_replaces_the_old():
-    reader = Labels(["N", "S"])
+    reader = Labels(Categorical(["N", "S"]))
     for values in (["N", "S"], ["S", "N"], ["N", "S"], ["x", "S"]):
         dictionary = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(values))
         assert reader(dictionary).tolist() == [{"N": 0, "S": 1}.get(value, -1) for value in values]

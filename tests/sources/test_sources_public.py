@@ -96,7 +96,7 @@ def test_a_column_that_is_there_twice(tmp_path):
 
 
 def test_paths(tmp_path):
-    (tmp_path / "t.xlsx").write_text("")
+    (tmp_path / "t.sas7bdat").write_text("")
     (tmp_path / "empty").mkdir()
     (tmp_path / "t.parquet").write_text("a,b\n1,2\n")
     (tmp_path / "none.csv").write_text("")
@@ -105,7 +105,7 @@ def test_paths(tmp_path):
     (tmp_path / "d.csv").mkdir()
     os.mkfifo(tmp_path / "pipe.csv")
     cases = {
-        "t.xlsx": "ending that is not known",
+        "t.sas7bdat": "ending that is not known",
         "missing.csv": "there is no file",
         "empty": "holds no .parquet file",
         "t.parquet": "Parquet",

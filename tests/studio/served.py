@@ -103,11 +103,11 @@ def survey(folder: Path, records: int = 600) -> None:
 
 SCHEMA = {
     "data": "survey.csv", "dataset": "survey", "unit": "record",
-    "kind0": "integer", "low0": "18", "high0": "90", "from0": "adults",
-    "kind1": "categorical", "levels1": "N, S", "from1": "a map",
-    "kind2": "numeric", "low2": "0", "high2": "60000", "from2": "the tariff",
-    "kind3": "integer", "low3": "0", "high3": "1", "from3": "0 or 1",
-    "kind4": "integer", "low4": "0", "high4": "20", "from4": "the questionnaire",
+    "kind0": "integer", "values0": "18-90", "from0": "adults",
+    "kind1": "categorical", "values1": "N, S", "from1": "a map",
+    "kind2": "numeric", "values2": "0-60000", "from2": "the tariff",
+    "kind3": "integer", "values3": "0-1", "from3": "0 or 1",
+    "kind4": "integer", "values4": "0-20", "from4": "the questionnaire",
 }  # fmt: skip
 LEDGER = {"name": "ledger", "dataset": "survey", "mu": "1", "unit": "record"}
 MEANS = {

@@ -236,18 +236,30 @@ def _chosen(page: str, name: str) -> list[str]:
 
 
 def test_the_file_of_the_schema_is_chosen_and_no_other(visitor, tmp_path):
-    """Not the first by the alphabet; and where two schemas, or two files, could be meant, none."""
+    """Not the first by the alphabet, nor one of a like name; and where two schemas name two files, none."""
     page = prepared(visitor)
     (tmp_path / "archive 2019.csv").write_bytes((tmp_path / "survey.csv").read_bytes())
-    assert _chosen(visitor.get(page).text, "data") == ["survey.csv"]
     (tmp_path / "survey.pq").write_bytes(b"")
-    assert _chosen(visitor.get(page).text, "data") == [""]
+    assert _chosen(visitor.get(page).text, "data") == ["survey.csv"]
     (tmp_path / "survey.pq").unlink()
+    own = (tmp_path / "survey.schema.toml").rename(tmp_path / "by another name.toml")
+    assert _chosen(visitor.get(page).text, "data") == ["survey.csv"]
+    own.rename(tmp_path / "survey.schema.toml")
     copy = tmp_path / "archive 2019.schema.toml"
-    copy.write_bytes((tmp_path / "survey.schema.toml").read_bytes())
+    text = (tmp_path / "survey.schema.toml").read_text()
+    assert 'name = "survey.csv"' in text
+    copy.write_text(text.replace("survey.csv", "archive 2019.csv"))
     assert _chosen(visitor.get(page).text, "data") == [""]
     copy.write_text(copy.read_text().replace("90", "95"))  # the schema of other records
     assert _chosen(visitor.get(page).text, "data") == ["survey.csv"]
+    nameless = (tmp_path / "survey.schema.toml").read_text().replace('name = "survey.csv"', "")
+    (tmp_path / "survey.schema.toml").write_text(nameless)
+    assert _chosen(visitor.get(page).text, "data") == [""]
+    (tmp_path / "survey.schema.toml").write_text(text)
+    records = (tmp_path / "survey.csv").read_text()
+    (tmp_path / "survey.csv").write_text("age,region\n31,N\n")  # not the columns of its schema any more
+    assert _chosen(visitor.get(page).text, "data") == [""]
+    (tmp_path / "survey.csv").write_text(records)
     (tmp_path / "survey.csv").unlink()
     assert _chosen(visitor.get(page).text, "data") == [""]
     form = {"sha256": visitor.studio.folder.request("means").plan.sha256, "data": "", "ledger": "ledger.db/survey"}
@@ -395,8 +407,10 @@ def test_commands_make_the_same_plan(visitor, tmp_path):
 
 
 def test_a_form_that_is_wrong_is_shown_again(visitor):
-    answer = visitor.post("/schema", SCHEMA | {"low0": "ninety"})
-    assert answer.status == 422 and "must be a number" in answer.text and 'value="ninety"' in answer.text
+    answer = visitor.post("/schema", SCHEMA | {"values0": "ninety", "values1": ""})
+    assert answer.status == 422 and 'value="ninety"' in answer.text and 'value="the tariff"' in answer.text
+    told = html.unescape(answer.text)
+    assert "column 'age': 'ninety' does not state two bounds" in told and "column 'region': list its levels" in told
     assert visitor.post("/schema", SCHEMA | {"from2": ""}).status == 422
     assert "choose its kind, or clear" in visitor.post("/schema", SCHEMA | {"kind2": ""}).text
     assert visitor.post("/schema", SCHEMA).status == 303
@@ -406,13 +420,13 @@ def test_a_form_that_is_wrong_is_shown_again(visitor):
 
 def test_missing_values_and_labels_that_are_not_listed(visitor, tmp_path):
     asked = visitor.get("/schema?data=survey.csv").text
-    assert "Constant for missing" in asked
+    assert "Missing counts as" in asked
     wrong = {"missing1": "W", "missing0": "many", "missing2": "70000"}
     for key, value in wrong.items():
         answer = visitor.post("/schema", SCHEMA | {key: value})
         assert answer.status == 422 and f'value="{value}"' in answer.text
     rules = {"missing0": "midpoint", "missing1": "other", "missing2": "0", "missing4": "drop"}
-    page = visitor.post("/schema", SCHEMA | {"levels1": "N, other"} | rules).headers["location"]
+    page = visitor.post("/schema", SCHEMA | {"values1": "N, other"} | rules).headers["location"]
     made = Schema.from_toml(tmp_path / "survey.schema.toml")
     found = [made[name].on_missing for name in ("age", "region", "income", "works", "visits")]
     assert found == ["midpoint", "other", 0, "drop", "drop"]

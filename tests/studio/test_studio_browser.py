@@ -113,7 +113,7 @@ def test_two_tables_from_the_file_to_the_report(page, tmp_path):
     pd.DataFrame({"weight": g.normal(70, 9, 500)}).to_parquet(tmp_path / "clinic.parquet")
     _home(page)
     _press(page, "link", "Describe clinic.parquet")
-    _fill(page, {"dataset": "clinic", "unit": "record", "low0": "30", "high0": "200", "from0": "medicine"})
+    _fill(page, {"dataset": "clinic", "unit": "record", "values0": "30-200", "from0": "medicine"})
     _press(page, "button", "Write the schema")
     _home(page)
     page.get_by_text("Open a budget for a project").click()
@@ -232,6 +232,20 @@ def test_many_questions_of_a_table_of_a_database(page, tmp_path, width):
     assert page.complaints == []
 
 
+def test_thirteen_columns_fit_one_screen(page, tmp_path):
+    """One table, a row a column, which one screen shows with the button; what one types is seen by everyone."""
+    (tmp_path / "wide.csv").write_text(";".join(f"a_longer_name_{at}" for at in range(13)) + "\n")
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(f"http://127.0.0.1:{page.studio.port}/schema?data=wide.csv")
+    box = page.get_by_role("button", name="Write the schema").bounding_box()
+    assert page.locator("tbody tr").count() == 13 and box["y"] + box["height"] <= 900
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    page.get_by_text("How the file is laid out: delimiter ;").click()
+    page.get_by_role("button", name="Read the header again").click()
+    page.wait_for_load_state()
+    assert page.input_value("[name=file_delimiter]") == ";" and _serious(page) == []
+
+
 def test_no_file_is_charged_that_nobody_chose(page, tmp_path):
     """With the schema of neither of two files the browser does not go on; with that of one the price asks whether it is the right one."""
     _press(page, "link", "Describe survey.csv")
@@ -241,18 +255,25 @@ def test_no_file_is_charged_that_nobody_chose(page, tmp_path):
     _fill(page, LEDGER)
     _press(page, "button", "Open this budget")
     (tmp_path / "archive.csv").write_bytes((tmp_path / "survey.csv").read_bytes())
-    (tmp_path / "survey.schema.toml").rename(tmp_path / "own.schema.toml")
+    own = tmp_path / "survey.schema.toml"
+    text = own.read_text()
+    own.write_text(text.replace('name = "survey.csv"', ""))
     page.goto(
-        f"http://127.0.0.1:{page.studio.port}/ask?schema=own.schema.toml&kind=counts&formula=region&mu=0.3&inference=dataset"
+        f"http://127.0.0.1:{page.studio.port}/ask?schema=survey.schema.toml&kind=counts&formula=region&mu=0.3&inference=dataset"
     )
     _press(page, "button", "Write the request")
     assert page.input_value("[name=data]") == ""
     page.get_by_role("button", name="Approve: see the charge").click()
     assert page.locator("[name=data]:invalid").count() == 1 and "/request/" in page.url
-    (tmp_path / "own.schema.toml").rename(tmp_path / "survey.schema.toml")
+    own.write_text(text)
     page.reload()
     assert page.input_value("[name=data]") == "survey.csv" and _serious(page) == []
     _press(page, "button", "Approve: see the charge")
+    pane = page.locator("#preflight pre")
+    assert pane.inner_text() == ""
+    page.get_by_text("Before the charge: how these records are read").click()
+    page.locator("#preflight", has_text="not private").wait_for()
+    assert "600" in pane.inner_text() and _serious(page) == []
     told = page.get_by_role("alert").inner_text()
     assert "also have the columns of this plan's schema: archive.csv." in told
     assert "survey.csv (" in told and "bytes, changed 20" in told and _serious(page) == []

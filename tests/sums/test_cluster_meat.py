@@ -241,7 +241,7 @@ def test_other_methods_are_refused_and_schemas_are_values(tmp_path: Any) -> None
         cf.plan(middle, own, cf.ApproxDP(1.0, 1e-6), n=100)
     assert cf.Schema.from_toml(SCHEMA.to_toml()) == SCHEMA == cf.Schema.from_dict(SCHEMA.to_dict())
     assert "cluster" not in PLAIN.to_dict()
-    assert SCHEMA.without_typical.cluster == SCHOOLS
+    assert SCHEMA.bare.cluster == SCHOOLS
     assert SCHEMA.sample(60, 1)["school"].nunique() == 2
     for wrong in (
         {"cluster": cf.Clusters("x", size=3)},

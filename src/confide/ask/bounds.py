@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from confide._helpers import later
@@ -23,6 +24,7 @@ else:
 def find_bounds(
     data: Any,
     columns: str | Sequence[str],
+    schema: Schema | str | PathLike[str] | None = None,
     *,
     privacy: Guarantee | None = None,
     ledger: Ledger | None = LEFT_OUT,
@@ -42,9 +44,12 @@ def find_bounds(
     Parameters
     ----------
     data : table or path
-        Records as `confide.read` takes them, without a schema.
+        Records as `confide.read` takes them.
     columns : str or sequence of str
         Numeric columns, such as ``"income + age"``.
+    schema : Schema or path, optional
+        What is known of the records so far: codes of missing values, how the
+        file is laid out, the unit and the dataset. Bounds in it are not used.
     privacy : Guarantee
         Cost of the release, such as ``GDP(0.2)``. Required.
     ledger : Ledger or None
@@ -98,12 +103,15 @@ def find_bounds(
     from confide.sources import read as read_records
 
     method = Ranges(columns)
+    known = schema if isinstance(schema, Schema) or schema is None else Schema.from_toml(schema)
     named = dataset if dataset is not None or ledger is None else ledger.dataset
-    whose = unit if isinstance(unit, Unit) else "record"
-    schema = Schema({name: Numeric() for name in method.columns}, dataset=named, unit=whose)
+    facts: dict[str, Any] = {"dataset": named, "unit": unit if isinstance(unit, Unit) else "record"}
+    if known is not None:
+        facts = {"dataset": known.dataset if named is None else named, "unit": unit or known.unit, "file": known.file}
+    asked = Schema({name: _open(known, name) for name in method.columns}, **facts)
     release = engine.release(
         method,
-        read_records(data, schema, **read),
+        read_records(data, asked, **read),
         requested,
         ledger=ledger,
         noise=noise,
@@ -113,3 +121,9 @@ def find_bounds(
     found = engine.infer(release)
     assert isinstance(found, ColumnRangeTable)
     return found
+
+
+def _open(schema: Schema | None, name: str) -> Numeric:
+    """A column without bounds, with the codes of missing values that are known."""
+    own = None if schema is None else schema.columns.get(name)
+    return Numeric(missing=None if own is None else own.missing)

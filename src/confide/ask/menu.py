@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, product
 from operator import itemgetter
 from string import Formatter
 from typing import Any
 
-from confide import registry
+from confide import engine, registry
 from confide.ask import tests
 from confide.core import MenuEntry, Method, parameters_of
 from confide.errors import ConfideError, PlanError
@@ -62,12 +62,25 @@ class Question:
         return self.pattern.split(" | ")[0].format(**_PICTURED)
 
     def asked_of(self, schema: Schema) -> str | None:
-        """The formula with columns of a schema in it; None where the schema has none that fit."""
+        """The first formula with columns of a schema that its plan accepts; None where no column fits."""
         roles = _roles(schema)
-        for pattern in self.pattern.split(" | "):
-            with suppress(KeyError):
-                return pattern.format_map(roles)
-        return None
+        found = (formula for pattern in self.pattern.split(" | ") for formula in _filled(pattern, roles))
+        return next((formula for formula in islice(found, _TRIES) if self.planned(formula, schema)), None)
+
+    def planned(self, formula: str, schema: Schema) -> bool:
+        """Whether a plan accepts the formula."""
+        try:
+            made = method_of_form({"kind": self.name, "formula": formula, "inference": "population"})
+            if self.test:
+                tests.check_groups(self.method, made, schema)
+            engine.plan(made, schema, GDP(1.0))
+        except ConfideError:
+            return False
+        return True
+
+
+# Formulas that are tried for one question, so that a schema of a thousand columns is listed at once.
+_TRIES = 40
 
 
 _PICTURED = {
@@ -83,8 +96,16 @@ def _event(schema: Schema, label: str) -> str:
     return f"{label} == {str(column.levels[-1])!r}"
 
 
-def _roles(schema: Schema) -> dict[str, str]:
-    """A column for each role that a schema can fill; columns of the sampling design have none."""
+def _filled(pattern: str, roles: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The pattern with columns in their roles, each column in one of them; those that suit a role best come first."""
+    named = list(dict.fromkeys(role for _, role, _, _ in Formatter().parse(pattern) if role is not None))
+    for columns in product(*(roles[role] for role in named)):
+        if len(set(columns)) == len(columns):
+            yield pattern.format_map(dict(zip(named, columns, strict=True)))
+
+
+def _roles(schema: Schema) -> dict[str, list[str]]:
+    """The columns for each role, those that suit it best first; columns of the sampling design have none."""
     design = schema.design
     drawn = () if design is None else (design.weight, design.strata, design.psu)
 
@@ -93,16 +114,23 @@ def _roles(schema: Schema) -> dict[str, str]:
 
     labels = named(lambda one: isinstance(one, Categorical))
     pairs = named(lambda one: isinstance(one, Categorical) and len(one.levels) == 2)
+    few = named(lambda one: isinstance(one, Integer) and one.steps <= _FEW)
     outcomes = named(lambda one: isinstance(one, Integer) and (one.low, one.high) == (0, 1))
     counts = named(lambda one: isinstance(one, Integer) and one.low == 0 and one.high > 1)
-    numbers = named(lambda one: not isinstance(one, Categorical) and (one.low, one.high) != (0, 1))
+    others = named(lambda one: not isinstance(one, Categorical))
+    numbers = [name for name in others if name not in outcomes]
+    above = named(lambda one: not isinstance(one, Categorical) and one.low > 0)
     found = {
-        "event": [_event(schema, labels[0])] if labels and isinstance(schema.unit, Unit) else [],
-        "below": [name for name in named(lambda one: not isinstance(one, Categorical) and one.low > 0) if name in numbers[:-1]],
-        "number": numbers[-1:], "other": numbers[:-1], "label": labels, "second": labels[1:], "pair": pairs,
-        "outcome": outcomes, "count": counts,
+        "event": [_event(schema, name) for name in labels] if isinstance(schema.unit, Unit) else [],
+        "below": [*above, *others], "number": [*reversed(numbers), *others], "other": [*numbers, *others],
+        "label": [*labels, *few], "second": [*labels[1:], *labels, *few], "pair": [*pairs, *outcomes, *few],
+        "outcome": outcomes, "count": [*counts, *others],
     }  # fmt: skip
-    return {role: names[0] for role, names in found.items() if names}
+    return {role: list(dict.fromkeys(names)) for role, names in found.items()}
+
+
+# A whole number of so few values may stand for groups.
+_FEW = 16
 
 
 def questions() -> tuple[Question, ...]:

@@ -38,7 +38,7 @@ from confide.core.events import has_branches
 from confide.errors import PlanError, PrivacyError
 from confide.guarantees import GDP, ZCDP, ApproxDP, Guarantee, PureDP
 from confide.noise import SecureNoise, SimulatedNoise
-from confide.schema import Numeric, Schema
+from confide.schema import Date, Integer, Numeric, Schema
 from confide.sums.blocks.isolated_process import in_place
 
 Progress = Callable[[int, int, str], None]
@@ -418,10 +418,25 @@ def _schema(method: Any, schema: Schema | None) -> Schema:
     from confide.testing.test_data import practice_schema
 
     if schema is not None:
-        return schema
+        return _of_numbers(schema)
     practice = practice_schema(method)
     coarse = Schema({name: Numeric(0.5, 2.5, steps=_GRID) for name in practice.names})
     return coarse if _chooses(method, practice) else practice
+
+
+def _of_numbers(schema: Schema) -> Schema:
+    """The same facts where dates are whole numbers, and derived columns are columns of the data: sensitivities depend on bounds alone.
+
+    So a search can give them any values.
+    """
+    if not schema.derive and not any(column.kind == "date" for column in schema.columns.values()):
+        return schema
+    columns = {
+        name: Integer(own.low, own.high, on_missing=own.on_missing) if isinstance(own, Date) else own
+        for name, own in schema.columns.items()
+    }
+    facts: dict[str, Any] = {"rows_per_unit": schema.rows_per_unit, "unit": schema.unit, "dataset": schema.dataset}
+    return Schema(columns, **facts, cluster=schema.cluster, design=schema.design)
 
 
 def _chooses(method: Any, schema: Schema) -> bool:

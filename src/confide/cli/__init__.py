@@ -47,6 +47,7 @@ Exit codes
 5  the ledger is busy
 6  failed after the charge, which stays
 7  an audit in which nothing failed and something was not tested
+8  stopped after the preflight; nothing was charged
 130  interrupted
 
 With --json a command prints one JSON document on stdout and nothing else. An

@@ -29,8 +29,8 @@ from confide.cli.files import (
     result_facts,
     show_result,
 )
-from confide.cli.options import Account, Alpha, Charged, Keep, Parameters, delimiter_of
-from confide.cli.session import Refused, Session
+from confide.cli.options import Account, Alpha, Charged, FileOptions, Keep, Parameters, PreflightOptions
+from confide.cli.session import Refused, Session, Stopped
 from confide.errors import ConfideError, NoResult, PlanError
 
 if TYPE_CHECKING:
@@ -98,12 +98,12 @@ def check_relation(method: Any, book: Ledger | None) -> None:
         )
 
 
-def source_of(data: Sequence[Path], schema: Any, delimiter: str, executor: str | None = None) -> Source:
+def source_of(data: Sequence[Path], schema: Any, file: FileOptions, executor: str | None = None) -> Source:
     """The records in one file or several, behind the schema's coding."""
     from confide.sources import read
 
     found = data[0] if len(data) == 1 else list(data)
-    return read(found, schema, delimiter=delimiter_of(delimiter), executor=executor)
+    return read(found, schema, file=file.entries(), executor=executor)
 
 
 @dataclass(frozen=True)
@@ -165,9 +165,9 @@ def plan_and_pay(
         book = open_ledger(account.ledger, account.dataset, found.dataset)
         planned = plan_of(found, book)
     with session.doing("opening the data", private=True):
-        source = source_of(data, found, asked.delimiter, asked.executor)
+        source = source_of(data, found, asked.file, asked.executor)
     _tell_lacking(session, source, found, data)
-    return pay(session, planned, source, book, account, asked.simulate, result)
+    return pay(session, planned, source, book, account, asked.simulate, result, asked.preflight)
 
 
 def _tell_lacking(session: Session, source: Any, schema: Schema, data: Sequence[Path]) -> None:
@@ -189,17 +189,54 @@ def pay(
     account: Account,
     seed: int | None,
     result: Delivery,
+    asked: PreflightOptions,
 ) -> PaidRelease:
-    """Rehearse, charge, draw, write the receipt. Nothing is printed before the charge."""
+    """Rehearse, count how the records are read, charge, draw, write the receipt.
+
+    Nothing is printed before the charge but these counts, on stderr.
+    """
     session.dataset = None if book is None else book.dataset
     earlier, notes = ([], []) if book is None else _before(session, plan, book, account)
     if book is not None:
         _rehearse(session, plan, source, book, result)
+    if book is None or _granted(plan, book, account):
+        look(session, source, plan, asked)
     with charging(session, book, seed) as noise:
         done = engine.release(
             plan, source, ledger=book, noise=noise, allow_partial=result.allow_partial, **account.counted
         )
     return PaidRelease(done, book, earlier, notes)
+
+
+def _granted(plan: Plan, book: Ledger, account: Account) -> bool:
+    """Whether the budget is enough: where it is not, the charge says so, and no record is looked at."""
+    try:
+        book.preview(plan.guarantees, **account.counted)
+    except ConfideError:
+        return False
+    return True
+
+
+def look(session: Session, source: Any, plan: Plan | Sequence[str], asked: PreflightOptions) -> None:
+    """Show how the columns of a plan are read, on stderr, to the steward alone; at a terminal, ask where anything is odd.
+
+    Nothing else depends on it, and no exit code but that of the steward's own "no".
+    """
+    from confide.core import Plan
+    from confide.sources.preflight import is_read_here, planned_columns, preflight
+
+    if asked.no_preflight:
+        return
+    if not is_read_here(source):
+        session.note("note: with --executor no preflight is made, because this process does not read the records")
+        return
+    with session.doing("the preflight", private=True):
+        columns = planned_columns(source, plan.statistics.values()) if isinstance(plan, Plan) else plan
+        found = preflight(source, columns)
+    with suppress(OSError):  # nobody may read stderr
+        session.note(str(found))
+    if found.odd and not asked.yes and not session.asks("Go on?"):
+        raise Stopped("stopped after the preflight")
 
 
 def _rehearse(session: Session, plan: Plan, source: Source, book: Ledger, result: Delivery) -> None:

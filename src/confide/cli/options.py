@@ -113,10 +113,6 @@ Verbose = Annotated[
     bool,
     typer.Option("--verbose", help="Print all facts and notes, as in the report.", callback=_say_all),
 ]
-Delimiter = Annotated[
-    str,
-    typer.Option("--delimiter", metavar="CHAR", help="The separator of CSV files: ',' ';' or '\\t' (tab)."),
-]
 Executor = Annotated[
     str | None,
     typer.Option(
@@ -444,6 +440,53 @@ def _numbers(option: str, text: str, *, single: bool) -> float | tuple[float, ..
 
 
 @dataclass(frozen=True)
+class FileOptions:
+    """How the file of records is laid out, in the place of the schema's table [file]."""
+
+    delimiter: Annotated[
+        str | None, typer.Option(metavar="CHAR", help="The separator of text files: ',' ';' or '\\t' (tab).")
+    ] = None
+    decimal: Annotated[
+        str | None, typer.Option(metavar="MARK", help="The decimal mark of numbers in text, '.' or ','.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The encoding of text files, such as cp1252.")
+    ] = None
+    skip: Annotated[int | None, typer.Option(metavar="LINES", help="Lines above the header.")] = None
+    sheet: Annotated[str | None, typer.Option(metavar="SHEET", help="The sheet of a workbook, by name or number.")] = (
+        None
+    )
+
+    def entries(self) -> dict[str, Any]:
+        """What was given, as entries of [file]."""
+        delimiter = None if self.delimiter is None else delimiter_of(self.delimiter)
+        sheet = int(self.sheet) if self.sheet is not None and self.sheet.isdecimal() else self.sheet
+        given = {
+            "delimiter": delimiter,
+            "decimal": self.decimal,
+            "encoding": self.encoding,
+            "sheet": sheet,
+            "skip": self.skip,
+        }
+        return {name: entry for name, entry in given.items() if entry is not None}
+
+
+@dataclass(frozen=True)
+class PreflightOptions:
+    """Whether the records are looked at before the charge, for the steward alone."""
+
+    no_preflight: Annotated[
+        bool,
+        typer.Option(
+            "--no-preflight",
+            "--quiet",
+            help="Do not count, before the charge, how the records are read; the counts are private and go to stderr.",
+        ),
+    ] = False
+    yes: Annotated[bool, typer.Option("--yes", help="Go on after these counts without a question.")] = False
+
+
+@dataclass(frozen=True)
 class Written:
     """How the command ends: which files it may replace, and whether its answer is JSON (`Session` looks for that itself)."""
 
@@ -458,7 +501,8 @@ class Charged:
     privacy: Privacy
     account: Account
     n: Nominal = None
-    delimiter: Delimiter = ","
+    file: FileOptions
+    preflight: PreflightOptions
     executor: Executor = None
     simulate: Seed = None
     written: Written

@@ -44,6 +44,13 @@ class Refused(ConfideError):
     _called = "usage_error"
 
 
+class Stopped(ConfideError):
+    """The steward saw how the records are read, and goes no further: exit code 8, nothing was charged."""
+
+    exit_code = 8
+    _called = "stopped"
+
+
 @dataclass
 class Session:
     """The state of one run, handed to every command as `ctx.obj`.
@@ -108,6 +115,13 @@ class Session:
             return
         shown = fitted(printable(text))
         typer.echo(painted(shown) if paints(sys.stderr) else shown, err=True)
+
+    def asks(self, question: str) -> bool:
+        """Whether someone at a terminal says yes; where no one is, it is not asked and the answer is yes."""
+        if self.mute or sys.stdin is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return True
+        typer.echo(f"{question} [y/N] ", nl=False, err=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     def answer(self, payload: Mapping[str, Any]) -> None:
         """The one JSON document of a run with --json; nothing otherwise."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from confide.core.events import BudgetItem, Composed, Event, Test, exact_cost, fold
 from confide.core.exact import round_up, sqrt_up
+from confide.core.lost_values import SHARE, with_counts
 from confide.core.ranges import RangeStep, spend_name
 from confide.core.statistic import Statistic
 from confide.core.units.privacy_unit import (
@@ -35,7 +36,7 @@ from confide.errors import NoConversion, PlanError, PrivacyError
 from confide.guarantees import GDP, ApproxDP, Guarantee, PureDP, TradeOff, calibrate_gaussian, calibrate_pure
 from confide.guarantees.curves import Curve
 from confide.guarantees.validation import check_reach, float_up
-from confide.schema import Unit
+from confide.schema import Schema, Unit
 
 if TYPE_CHECKING:
     from confide.guarantees.mechanisms.ptr import GaussianReply
@@ -102,6 +103,7 @@ class Allowance:
     weighted: bool = False
     per: str | None = None
     step: RangeStep | None = None
+    counts_lost: bool = False
 
     @classmethod
     def of(
@@ -143,6 +145,7 @@ class Allowance:
             weighted=rule == "weight",
             per=per_of(schema),
             step=method.ranges(schema),
+            counts_lost=method.counts_lost and isinstance(level, GDP),
         )
 
     def bounded(self, statistic: Statistic) -> Statistic:
@@ -159,20 +162,39 @@ class Allowance:
 
     @cached_property
     def amount(self) -> Fraction:
-        """What the method may spend, exactly: the square of mu, or epsilon. The part that counts the rows of an enforced unit,
-        and that of its ranges, are subtracted.
+        """What the method may spend, exactly: the square of mu, or epsilon. The parts that count the rows of an enforced unit, and
+        clipped and unread values, and that of its ranges, are subtracted.
         """
-        return self.part * self._whole * (1 if self.step is None else 1 - self.step.share)
+        return self.left * self._whole
+
+    @property
+    def left(self) -> Fraction:
+        """The share of the whole that is left for the method."""
+        ranges = 0 if self.step is None else self.step.share
+        return self.part * (1 - ranges - (SHARE if self.counts_lost else 0))
 
     def with_ranges(self, event: Event, statistics: Mapping[str, Statistic]) -> tuple[Event, dict[str, Statistic]]:
         """A method's events and statistics after those of its ranges, each column's with its own noise."""
         step = self.step
         if step is None:
             return event, dict(statistics)
-        alone, first = replace(self, step=None), {spend_name(name): step.statistic(name) for name in step.columns}
+        alone, first = self._alone, {spend_name(name): step.statistic(name) for name in step.columns}
         each = step.share / len(first)
         spends = tuple(alone.spend(name, one, each) for name, one in first.items())
         return Composed((*spends, *(event.parts if isinstance(event, Composed) else (event,)))), {**first, **statistics}
+
+    def with_lost(
+        self, event: Event, statistics: Mapping[str, Statistic], schema: Schema, term_bounds: Mapping[str, Any] | None
+    ) -> tuple[Event, dict[str, Statistic]]:
+        """The same and, where the method has them, the counts of clipped and unread values."""
+        if not self.counts_lost:
+            return event, dict(statistics)
+        return with_counts(self._alone.spend, event, statistics, schema, term_bounds)
+
+    @property
+    def _alone(self) -> Allowance:
+        """Of what is drawn beside a method's own."""
+        return replace(self, step=None, counts_lost=False)
 
     @cached_property
     def _whole(self) -> Fraction:

@@ -245,6 +245,14 @@ def _ways(node: dict[str, Any], depth: int, leaves: list[dict[str, Any]], where:
 CHILDREN = 1_000
 _PASSES = 10**6
 _PROVENANCE = record({"kind": NAME, "text": TEXT})
+
+
+def _code(value: Any, where: str) -> None:
+    """A code of missing values: a text, or a range of numbers."""
+    (each(FINITE, 2, 2) if isinstance(value, list) else TEXT)(value, where)
+
+
+_MISSING = {"missing": each(_code, most=1_000)}
 _GRID = {
     "name": NAME,
     "kind": NAME,
@@ -262,6 +270,14 @@ _UNIT = record(
 _CLUSTER = record(
     {"column": NAME, "size": FINITE, "icc": FINITE, "count": maybe(whole(2, COUNT)), "largest": maybe(FINITE)}
 )
+
+
+def _definition(value: Any, where: str) -> None:
+    """A derived column's name and its definition."""
+    if not isinstance(value, list) or len(value) != 2:
+        raise refuse(where, "a name and a definition")
+    NAME(value[0], f"{where}[0]")
+    TEXT(value[1], f"{where}[1]")
 
 
 def _listed(value: Any, where: str) -> None:
@@ -302,8 +318,11 @@ SCHEMA = record(
             kinds(
                 "kind",
                 {
-                    "numeric": record(_GRID),
-                    "integer": record(_GRID),
+                    "numeric": record(_GRID, _MISSING),
+                    "integer": record(_GRID, _MISSING),
+                    "date": record(
+                        _GRID, {**_MISSING, "format": each(TEXT, 1, 20), "century": whole(1, 9_900), "epoch": NAME}
+                    ),
                     "categorical": record(
                         {
                             "name": NAME,
@@ -311,7 +330,8 @@ SCHEMA = record(
                             "levels": each(TEXT, 2, 2**22),
                             "on_missing": TEXT,
                             "provenance": _PROVENANCE,
-                        }
+                        },
+                        {**_MISSING, "codes": each(TEXT, 2, 2**22)},
                     ),
                 },
             ),
@@ -321,7 +341,7 @@ SCHEMA = record(
         "unit": maybe(_unit),
         "dataset": maybe(NAME),
     },
-    {"cluster": _CLUSTER, "design": _DESIGN},
+    {"cluster": _CLUSTER, "design": _DESIGN, "derive": each(_definition, 1, 200)},
 )
 QUESTION = record(
     {},

@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from math import ceil, inf
 from threading import Semaphore, Thread
 from types import MappingProxyType, TracebackType
@@ -40,6 +41,7 @@ from confide.core.events import (
     nodes,
     threshold,
 )
+from confide.core.lost_values import NAME as LOST, CountedFirst
 from confide.core.plan import Plan
 from confide.core.ranges import RangeStep, draw_counts, in_ranges, rows_read, spend_name, to_public
 from confide.core.release import Noisy, Release, names_of, prefixed
@@ -445,9 +447,13 @@ def _drawn_by(method: Draws, source: Source, plan: Plan, meter: Any) -> dict[str
     step = method.ranges(plan.declared)
     if step is not None:
         draw_counts(step, source, plan, meter)
+    elif LOST in plan.statistics:
+        source = CountedFirst(source, plan.statistic(LOST), partial(meter.draw, LOST))
+    if LOST in plan.statistics:
+        again = replace(plan, statistics={name: one for name, one in plan.statistics.items() if name != LOST})
     if step is not None and not plan.children:
         found = {name: step.found(name, meter.drawn(spend_name(name)), plan) for name in step.columns}
-        source, again = in_ranges(method, step, source, plan, found, alone=True)
+        source, again = in_ranges(method, step, source, again, found, alone=True)
         ranges = to_public(found)
     public = method.draw(*within(source, again), meter)
     if plan.sha256 != planned:

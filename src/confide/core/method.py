@@ -178,6 +178,11 @@ class Method:
         return frozenset()
 
     @property
+    def counts_lost(self) -> bool:
+        """Whether clipped and unread values of its columns are counted (`core.lost_values`). Override in methods that add columns up."""
+        return False
+
+    @property
     def least_records(self) -> int:
         """The least number of records that it plans for with these parameters: a method in blocks needs some for each."""
         return 1

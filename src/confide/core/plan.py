@@ -14,6 +14,7 @@ from textwrap import wrap
 from typing import Any, get_args
 
 from confide._helpers import as_html, clean
+from confide.core import lost_values
 from confide.core.allowance import Allowance, Proved
 from confide.core.codec import LIVE, decode, encode, register
 from confide.core.events import (
@@ -144,6 +145,7 @@ register(ResultOptions, ResultOptions.to_dict, ResultOptions.from_dict)
 # columns on a screen
 _WIDEST = 80
 
+_UNCOUNTED = "values outside their bounds are clipped and not counted: clipping_check=False"
 _RANGES = "the ranges of {} are found first, for {:0.0%} of the cost; a value beyond counts as the nearest end"
 _DELTA = (
     "delta = {:.3g} is above 1/n = {:.2g}: with that probability a release may protect nobody, and publishing one record in full would "
@@ -338,7 +340,7 @@ class Plan:
             The plan.
         """
         check_n(n)
-        bare = schema.without_typical
+        bare = schema.bare
         if not bare.plain:
             check_rows(method, bare)
         asked = allowance.requested
@@ -347,6 +349,12 @@ class Plan:
         parameters = method_parameters(method)
         step = allowance.step if isinstance(allowance, Allowance) else None
         check_bounds(method, bare, statistics, step)
+        if isinstance(allowance, Allowance):
+            event, statistics = allowance.with_lost(event, statistics, bare, parameters.get("term_bounds"))
+            if names := lost_values.names_in(statistics):
+                facts["constants"] = {**facts.get("constants", {}), lost_values.NAME: names}
+        if parameters.get("clipping_check") is False:
+            facts["warnings"] = (*facts.get("warnings", ()), _UNCOUNTED)
         if isinstance(allowance, Allowance) and step is not None:
             event, statistics = allowance.with_ranges(event, statistics)
             facts["passes"] = facts.get("passes", 1) + 1

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from confide.core.events import BudgetItem, leaves
 from confide.core.exact import digest
+from confide.core.lost_values import NAME as LOST
 from confide.core.statistic import Beginning, Codes, MapOver, MappedSource, RecordMap, Source, Statistic, StatisticOver
 from confide.core.units.privacy_unit import per_of, rows_moved, unit_squared
 from confide.errors import PlanError, ReleaseError
@@ -398,8 +399,8 @@ def check_bounds(method: Any, schema: Schema, statistics: Mapping[str, Statistic
 
 
 def draw_counts(step: RangeStep, source: Source, plan: Any, meter: Any) -> None:
-    """The noisy counts of all columns, in one pass."""
-    names = [spend_name(name) for name in step.columns]
+    """The noisy counts of all columns, in one pass, with those of clipped and unread values."""
+    names = [*map(spend_name, step.columns), *([LOST] if LOST in plan.statistics else [])]
     for name, total in zip(names, source.aggregate(*(plan.statistics[name] for name in names)), strict=True):
         meter.draw(name, total)
 
@@ -419,12 +420,12 @@ def in_ranges(
     """What the second round of a method is handed: its records and its plan, in the ranges that were found."""
     schema = ranged(plan.declared, found)
     made = method.plan(schema, plan.requested, n=plan.n)
-    drawn = set(map(spend_name, step.columns))
+    drawn = {*map(spend_name, step.columns), LOST}
     own = {name: one for name, one in made.statistics.items() if name not in drawn}
     _check_sums(plan, own, drawn)
-    # in a publication, what counts the rows of units is drawn by this plan
-    units = {name: one for name, one in plan.statistics.items() if one.by_unit}
-    facts = {"statistics": {**units, **own}, "constants": made.constants, "clipped": schema}
+    # in a publication, the counts of units' rows, and of clipped and unread values, are drawn by this plan
+    beside = {name: one for name, one in plan.statistics.items() if one.by_unit or name == LOST}
+    facts = {"statistics": {**beside, **own}, "constants": made.constants, "clipped": schema}
     return recoded_columns(source, schema, found, alone=alone), replace(plan, **facts)
 
 

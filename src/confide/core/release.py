@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, partial
-from math import nan, prod
+from math import nan, prod, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +42,14 @@ from confide.core.events import (
 )
 from confide.core.exact import Numbers, digest
 from confide.core.files import read, text_of, written
+from confide.core.lost_values import NAME as LOST, Lost, bounded_terms, lost_of
 from confide.core.plan import Plan
 from confide.core.ranges import ColumnRange, columns_ranged, is_paid, ranged, ranges_of, spend_name
 from confide.core.statistic import Statistic
 from confide.core.units.privacy_unit import protected
 from confide.errors import NoConversion, NoResult, PlanError, ReleaseError
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, Guarantee, PureDP, TradeOff, gaussian_delta
+from confide.schema import Numeric
 
 #: Between the name of a part and a name in it.
 _OF = "/"
@@ -182,6 +184,19 @@ class Release:
     def ranges(self) -> Mapping[str, ColumnRange]:
         """Ranges of columns that this release found, by name."""
         return ranges_of(self.public, self.plan)
+
+    @cached_property
+    def lost(self) -> tuple[Lost, ...]:
+        """Shares of clipped and unread values of its columns; none where they were not counted."""
+        names = self.plan.constants.get(LOST)
+        if names is None or self.plan.children:
+            return ()
+        own = self.statistics.get(LOST)
+        # an analysis of a publication, which counts once for all of them, has its part of that
+        *counts, sd = self.public.get(LOST, (0.0,)) if own is None else (*own.decode(), sqrt(own.variance))
+        terms = (one.response for one in bounded_terms(self.plan.method.parameters.get("term_bounds"), self.plan.asked))
+        known = {**self.plan.asked.columns, **{term.name: Numeric(term.low, term.high) for term in terms}}
+        return lost_of(np.array(counts, dtype=np.float64), float(sd), tuple(names), known)
 
     def __getitem__(self, name: str) -> Noisy:
         if name not in self.statistics:
@@ -519,7 +534,9 @@ def _ranges_are_shared(release: Release) -> bool:
 def _children_hold(plan: Plan) -> bool:
     """Whether the event of a publication is what its analyses spend, and each of them states no less than that."""
     events, alone = plan.event.parts if isinstance(plan.event, Composed) else (), _shared_of(plan)
-    shared = all(isinstance(one, BudgetItem) and one.name.startswith(spend_name("")) for one in alone)
+    shared = all(
+        isinstance(one, BudgetItem) and (one.name.startswith(spend_name("")) or one.name == LOST) for one in alone
+    )
     return (
         shared
         and Composed(events[len(alone) :]) == of_parts(plan.children)

@@ -215,7 +215,7 @@ def plan(
     if where is not None:
         size, note = subgroup_size(where, schema, n, guess)
     seen, near = made, schema.closed
-    if where is not None or near.without_typical is not schema or made.n != n:
+    if where is not None or near.bare is not schema or made.n != n:
         seen = made.outlook(method.plan(near, request, n=size), n)
     if not seen.children:
         # simulated when it is looked at, so that a release pays nothing for it
@@ -240,7 +240,7 @@ def paid_for(
         raise _no_gaussian(method, request, ledger, schema)
     where = method.where
     public = where is None and (request.relation or method.relations[0]) == "substitute"
-    made = method.plan(schema.without_typical, request, n=n if public else None)
+    made = method.plan(schema.bare, request, n=n if public else None)
     if isinstance(made.schema["unit"], Mapping):
         made = with_contributions(made)
     check_plan(made, request)

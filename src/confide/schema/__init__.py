@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from confide.schema.coded_frame import CodedFrame
 from confide.schema.columns import Categorical, Column, Integer, Numeric
+from confide.schema.dates import Date
 from confide.schema.formulas.design import ModelMatrix
 from confide.schema.formulas.terms import Term
 from confide.schema.schema import Schema
@@ -16,6 +17,7 @@ __all__ = [
     "Clusters",
     "CodedFrame",
     "Column",
+    "Date",
     "Integer",
     "ModelMatrix",
     "Numeric",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,19 @@ def checked_column(name: str, column: Any) -> Column:
     if isinstance(column, Mapping):
         return column_from_settings(name, column)
     raise SchemaError(
-        f"column {name!r} must be a Numeric, Integer or Categorical, got {type(column).__name__}",
+        f"column {name!r} must be a Numeric, Integer, Date or Categorical, got {type(column).__name__}",
         f"write cf.Schema({{{name!r}: cf.Numeric(0, 100)}})",
     )
+
+
+def with_codes(columns: dict[str, Column], codes: Any) -> dict[str, Column]:
+    """The columns with the schema's codes of missing values where they have none."""
+    if codes is None:
+        return columns
+    found: dict[str, Column] = {}
+    for name, column in columns.items():
+        try:
+            found[name] = replace(column, missing=codes) if column.missing is None else column
+        except SchemaError as error:
+            raise SchemaError(f"column {name!r}: {error}") from None
+    return found

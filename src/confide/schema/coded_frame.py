@@ -82,8 +82,15 @@ class CodedFrame:
                 f"schema must be a confide.Schema, got {type(schema).__name__}", "write CodedFrame.of(frame, schema)"
             )
         held = frame if isinstance(frame, Mapping) else getattr(frame, "columns", ())
-        columns = public_columns(frame, [name for name in schema.names if name in held], schema)
-        return cls(schema, {name: schema[name].code(values) for name, values in columns.items()})
+        columns = public_columns(frame, [name for name in schema.in_data if name in held], schema)
+        codes = {name: schema[name].code(values) for name, values in columns.items()}
+        if schema.derive:
+            from confide.schema.derive import (
+                derived_codes,  # here, because schemas without derived columns need not load it
+            )
+
+            codes = derived_codes(schema, codes)
+        return cls(schema, codes)
 
     @staticmethod
     def checked(frame: Any) -> CodedFrame:

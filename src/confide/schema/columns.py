@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from confide.errors import SchemaError
+from confide.schema.missing import code_ranges, codes_from_json, codes_to_json, missing_codes
 from confide.schema.settings import (
     PUBLIC,
     Provenance,
@@ -64,10 +65,13 @@ class Grid:
     on_missing: str | float = field(default="drop", kw_only=True)
     provenance: Provenance = field(default=PUBLIC, kw_only=True)
     typical: Typical | Sequence[float] | Mapping[str, Any] | None = field(default=None, kw_only=True)
+    missing: Sequence[Any] | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str]
 
     def __post_init__(self) -> None:
+        if self.missing is not None:
+            self._set("missing", missing_codes(self._name, self.missing))
         for name in ("low", "high"):
             self._set(name, self._bound(name, getattr(self, name)))
         if not self.low < self.high:
@@ -119,6 +123,14 @@ class Grid:
         if low is None:
             low = 0.0 if high is None else high - 1
         return replace(self, low=low, high=low + 1 if high is None else high)
+
+    def said(self, value: float) -> str:
+        """A value as labels and messages have it: a number, of a column of dates the date."""
+        return f"{value:g}"
+
+    def point(self, value: Any) -> float | None:
+        """The value that a constant of a formula means; None for anything but a number, in a column of dates a date."""
+        return float(value) if is_number(value) else None
 
     @property
     def _example(self) -> str:
@@ -282,6 +294,7 @@ class Grid:
             "scale": self.scale.hex(),
             "on_missing": rule,
             "provenance": self.provenance.to_dict(),
+            **({} if self.missing is None else {"missing": codes_to_json(self.missing)}),
         }
         return facts if self.spread is None else {**facts, "typical": self.spread.to_dict()}
 
@@ -328,12 +341,19 @@ class Categorical:
     typical : mapping of str to float, optional
         About which share of the records has each level, such as ``{"N": 0.7,
         "S": 0.3}``, from public knowledge. Only forecasts use it.
+    missing : list of str or number, optional
+        Codes for "no answer", such as ``["-99"]``. They are missing like any
+        label that is not a level, and do not count as unread. Left out: those
+        of the schema.
+    codes : list of str, optional
+        What stands for each level in the data, such as ``["1", "2"]`` for
+        ``["male", "female"]``. A cell is a level by its text or its code.
 
     Raises
     ------
     SchemaError
-        Fewer than two levels, repeated or empty ones, or shares that do not fit
-        them.
+        Fewer than two levels, repeated or empty ones, or shares or codes that
+        do not fit them.
 
     Examples
     --------
@@ -345,6 +365,8 @@ class Categorical:
     on_missing: str = field(default="drop", kw_only=True)
     provenance: Provenance = field(default=PUBLIC, kw_only=True)
     typical: Any = field(default=None, kw_only=True)
+    missing: Sequence[Any] | None = field(default=None, kw_only=True)
+    codes: tuple[str, ...] | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "categorical"
 
@@ -355,6 +377,8 @@ class Categorical:
         on_missing: object = "drop",
         provenance: Provenance = PUBLIC,
         typical: Any = None,
+        missing: Sequence[Any] | None = None,
+        codes: Sequence[Any] | None = None,
     ) -> None:
         texts = _level_texts(levels)
         rule = on_missing if isinstance(on_missing, str) else _level_text(on_missing)
@@ -367,6 +391,22 @@ class Categorical:
         object.__setattr__(self, "on_missing", rule)
         object.__setattr__(self, "provenance", checked_provenance("Categorical", provenance))
         object.__setattr__(self, "typical", shares_of(typical, texts))
+        object.__setattr__(self, "codes", None if codes is None else _level_codes(codes, texts))
+        object.__setattr__(self, "missing", None if missing is None else missing_codes("Categorical", missing))
+        if missing:
+            self._check_missing()
+
+    def _check_missing(self) -> None:
+        numbers = np.array(sorted(self._numbers), dtype=np.float64)
+        for code in self.missing or ():
+            ends = code_ranges([code])
+            within = bool(len(ends)) and bool(((numbers >= ends[0, 0]) & (numbers <= ends[0, 1])).any())
+            if within or (isinstance(code, str) and self.index_of(code) >= 0):
+                shown = code if isinstance(code, str) else f"{code[0]:g} to {code[1]:g}"
+                raise SchemaError(
+                    f"Categorical: {shown!r} is a code of missing values and a level of the column too",
+                    "leave it out of the levels, or write missing=[...] without it; missing=[] for no codes",
+                )
 
     @property
     def shares(self) -> Shares | None:
@@ -398,14 +438,22 @@ class Categorical:
         return MISSING if self.on_missing == "drop" else float(self.levels.index(self.on_missing))
 
     @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {text: position for position, text in enumerate(self.levels)}
+    def places(self) -> dict[str, int]:
+        """Position of each level, by its text and by its code in the data.
+
+        Examples
+        --------
+        >>> Categorical(["male", "female"], codes=["1", "2"]).places
+        {'male': 0, 'female': 1, '1': 0, '2': 1}
+        """
+        texts = (*self.levels, *(self.codes or ()))
+        return {text: at % self.steps for at, text in enumerate(texts)}
 
     @cached_property
     def _numbers(self) -> dict[float, int]:
         """Positions of the levels that are numbers, the one written plainly ("1" before "1.0") first."""
-        plain = sorted(self._positions, key=lambda text: text != _plain(_number(text)))
-        known = [(_number(text), self._positions[text]) for text in plain]
+        plain = sorted(self.places, key=lambda text: text != _plain(_number(text)))
+        known = [(_number(text), self.places[text]) for text in plain]
         return {number: position for number, position in reversed(known) if number is not None}
 
     def index_of(self, label: object) -> int:
@@ -431,10 +479,10 @@ class Categorical:
         >>> column.index_of(1.0), column.index_of(True), column.index_of("01"), column.index_of("x"), column.index_of(None)
         (1, 1, 1, -1, -1)
         """
-        if isinstance(label, str) and label in self._positions:
-            return self._positions[label]
+        if isinstance(label, str) and label in self.places:
+            return self.places[label]
         if isinstance(label, (bool, np.bool_)):
-            return next((self._positions[word] for word in _WORDS[bool(label)] if word in self._positions), -1)
+            return next((self.places[word] for word in _WORDS[bool(label)] if word in self.places), -1)
         number = _number(label)
         return -1 if number is None else self._numbers.get(number, -1)
 
@@ -581,6 +629,8 @@ class Categorical:
             "levels": list(self.levels),
             "on_missing": self.on_missing,
             "provenance": self.provenance.to_dict(),
+            **({} if self.missing is None else {"missing": codes_to_json(self.missing)}),
+            **({} if self.codes is None else {"codes": list(self.codes)}),
         }
         return facts if self.shares is None else {**facts, "typical": self.shares.to_dict()}
 
@@ -613,6 +663,8 @@ class Categorical:
             on_missing=data["on_missing"],
             provenance=Provenance.from_dict(data["provenance"]),
             typical=Shares.from_dict(data["typical"]) if "typical" in data else None,
+            missing=codes_from_json(data["missing"]) if "missing" in data else None,
+            codes=data.get("codes"),
         )
 
 
@@ -666,6 +718,23 @@ def _level_texts(levels: object) -> tuple[str, ...]:
     return texts
 
 
+def _level_codes(codes: Any, levels: tuple[str, ...]) -> tuple[str, ...]:
+    """The codes of levels as texts; `SchemaError` unless there is one for each level that means no other."""
+    example = f"write codes={[str(at) for at in range(1, min(len(levels), 3) + 1)]}, one code for each level"
+    if isinstance(codes, (str, bytes, Mapping)) or not isinstance(codes, Iterable):
+        raise SchemaError(f"Categorical: codes must be a list of texts, got {type(codes).__name__}", example)
+    texts = tuple(_level_text(code) for code in codes)
+    if len(texts) != len(levels) or "" in texts:
+        raise SchemaError(f"Categorical: {len(levels)} levels need as many codes, got {len(texts)}", example)
+    means: dict[Any, int] = {}
+    for at, text in [*enumerate(levels), *enumerate(texts)]:
+        for meaning in {text, _number(text)} - {None}:
+            # levels alone may be one number, as "1" and "01": the one that is written plainly counts
+            if means.setdefault(meaning, at) != at and (meaning in texts or text in texts):
+                raise SchemaError(f"Categorical: the code {text!r} means another level too", example)
+    return texts
+
+
 def _listed(texts: Sequence[str], most: int = 8) -> str:
     shown = ", ".join(repr(text) for text in texts[:most])
     return shown if len(texts) <= most else f"{shown}, ... ({len(texts)} in all)"
@@ -700,6 +769,10 @@ class Numeric(Grid):
     typical : (float, float) or Typical, optional
         Where about 95% of the values lie, such as ``(5e3, 9e4)``, from public
         knowledge. It makes forecasts sharper and touches no record.
+    missing : list of str, number or mapping, optional
+        Codes for "no answer", such as ``["-99", {"from": -9, "to": -1}]``. A
+        cell with one is missing, whatever the bounds are. Left out: those of the
+        schema.
 
     Raises
     ------
@@ -746,7 +819,7 @@ class Numeric(Grid):
         >>> Numeric.from_dict(column.to_dict()) == column
         True
         """
-        low, high, facts = _grid_facts(data)
+        low, high, facts = grid_facts(data)
         column = cls(low, high, steps=data["steps"], **facts)
         column.check_scale(data)
         return column
@@ -772,6 +845,10 @@ class Integer(Grid):
     typical : (float, float) or Typical, optional
         Where about 95% of the values lie, from public knowledge. It makes
         forecasts sharper and touches no record.
+    missing : list of str, number or mapping, optional
+        Codes for "no answer", such as ``["-99", {"from": -9, "to": -1}]``. A
+        cell with one is missing, whatever the bounds are. Left out: those of the
+        schema.
 
     Raises
     ------
@@ -829,7 +906,7 @@ class Integer(Grid):
         >>> Integer.from_dict(Integer(0, 5).to_dict()) == Integer(0, 5)
         True
         """
-        low, high, facts = _grid_facts(data)
+        low, high, facts = grid_facts(data)
         column = cls(low, high, **facts)
         column.check_scale(data)
         return column
@@ -850,6 +927,10 @@ def column_from_dict(data: Any) -> Column:
         "categorical": Categorical,
     }
     kind = data.get("kind") if isinstance(data, Mapping) else None
+    if kind == "date":
+        from confide.schema.dates import Date  # here, because it is made of what stands above
+
+        kinds[kind] = Date
     if not isinstance(kind, str) or kind not in kinds:
         raise SchemaError(
             f"the kind of a column must be one of {', '.join(kinds)}, got {kind!r}", "write the file with to_dict()"
@@ -862,8 +943,8 @@ def column_from_dict(data: Any) -> Column:
         ) from None
 
 
-def _grid_facts(data: Mapping[str, Any]) -> tuple[float, float, dict[str, Any]]:
-    """low, high, and what `Numeric` and `Integer` take by name."""
+def grid_facts(data: Mapping[str, Any]) -> tuple[float, float, dict[str, Any]]:
+    """low, high, and what columns on a grid take by name."""
     rule = data["on_missing"]
     try:
         low, high = float.fromhex(data["low"]), float.fromhex(data["high"])
@@ -873,4 +954,6 @@ def _grid_facts(data: Mapping[str, Any]) -> tuple[float, float, dict[str, Any]]:
             "low, high and a constant for on_missing must be floats in hexadecimal", "write the column with to_dict()"
         ) from None
     typical = Typical.from_dict(data["typical"]) if "typical" in data else None
-    return low, high, {"on_missing": rule, "provenance": Provenance.from_dict(data["provenance"]), "typical": typical}
+    missing = codes_from_json(data["missing"]) if "missing" in data else None
+    where = Provenance.from_dict(data["provenance"])
+    return low, high, {"on_missing": rule, "provenance": where, "typical": typical, "missing": missing}

@@ -11,10 +11,13 @@ import io
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from confide._helpers import later
 from confide.errors import SchemaError
+from confide.schema.layout import FORMATS, FileLayout
+from confide.schema.missing import MissingCode, codes_to_settings
 from confide.schema.toml import UNFILLED, key, value
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 
 csv = later("csv")
+_sources = later("confide.sources.reading")
 gzip = later("gzip")
 
 _HEAD = f"""\
@@ -67,63 +71,99 @@ _FOUND = """\
 _LONGEST = 1 << 20
 
 
-def draft(data: Any, *, delimiter: str = ",") -> str:
-    """A TOML text from a path, a DataFrame, a pyarrow Table or schema, or a mapping of names to arrays; see `Schema.draft`.
+class Field(NamedTuple):
+    """A column, from metadata: its kind ("" when it cannot be used, "?" when it is not known) and a note.
 
-    delimiter: what separates the fields of a CSV file.
+    label: of the variable; labels: of its codes; missing: its codes of missing values. Files of statistics packages have them.
     """
+
+    name: str
+    kind: str
+    note: str
+    label: str = ""
+    labels: Mapping[str, str] = MappingProxyType({})
+    missing: Sequence[MissingCode] = ()
+
+
+def draft(data: Any, *, layout: FileLayout | None = None) -> str:
+    """A TOML text from a path, a DataFrame, a pyarrow Table or schema, or a mapping of names to arrays; see `Schema.draft`."""
+    layout = FileLayout() if layout is None else layout
     tables: list[str] = []
     seen: set[str] = set()
-    for name, kind, note in fields_of(data, delimiter):
+    found, layout = fields_of(data, layout)
+    for own in found:
+        name, kind, note = own[:3]
         if not name.strip() or "`" in name or name in seen:
             tables.append(f"# left out: a column whose name is blank, has a backtick or occurs twice ({value(name)})\n")
         elif kind == "":
-            tables.append(f"# left out: {key(name)} ({note}): only numbers, booleans and text can be used\n")
+            tables.append(f"# left out: {key(name)} ({note}): only numbers, booleans, text and dates can be used\n")
         else:
             seen.add(name)
-            tables.append(_table(name, kind, note))
+            tables.append(_table(own))
     if not seen:
         raise SchemaError(
-            "no column with numbers, booleans or text was found in the metadata, so there is nothing to draft",
+            "no column with numbers, booleans, text or dates was found in the metadata, so there is nothing to draft",
             'write the schema by hand, as in cf.Schema({"age": cf.Numeric(0, 100)})',
         )
-    return "\n".join([_HEAD, *tables])
+    entries = [f"{name} = {value(entry)}" for name, entry in layout.to_settings().items()]
+    file = ["# how the file is laid out", "[file]", *entries, ""] if entries else []
+    return "\n".join([_HEAD, *file, *tables])
 
 
-def _table(name: str, kind: str, note: str) -> str:
+def _table(own: Field) -> str:
+    name, kind, note = own[:3]
     lines = {
         "numeric": [_FOUND],
         "integer": [_FOUND],
         "categorical": [f'levels = ["{UNFILLED}"]  # the first one is the base'],
         "boolean": ["low = 0", "high = 1"],
+        "date": [
+            f'low = "{UNFILLED}"   # the first day that the bounds allow, such as "1900-01-01"',
+            f'high = "{UNFILLED}"  # the last',
+        ],
         UNFILLED: [_FOUND, f'# levels = ["{UNFILLED}"]  # of a categorical column; the first one is the base'],
     }[kind]
     # whole numbers too: a column of kind integer has a grid point for each, and needs low and high
     shown = {"boolean": "integer", "integer": "numeric"}.get(kind, kind)
     provenance = f'provenance = {{ kind = "public", text = "{"type of the column" if kind == "boolean" else ""}" }}'
-    head = [f"[columns.{key(name)}]", f'kind = "{shown}"  # {note}']
-    return "\n".join([*head, *lines, 'on_missing = "drop"', provenance, ""])
+    head = [f"[columns.{key(name)}]", *([f"# {_one_line(own.label)}"] if own.label else [])]
+    head.append(f'kind = "{shown}"  # {note}')
+    labels = {code: text for code, text in own.labels.items() if code not in own.missing}
+    if kind == "categorical" and len(labels) > 1:
+        # of most files they are the codebook's, but some programs make them from the records
+        lines = [f"levels = {value(list(labels.values()))}", f"codes = {value(list(labels))}"]
+        provenance = f'provenance = {{ kind = "{UNFILLED}", text = "value labels of the file" }}'
+    missing = [f"missing = {value(codes_to_settings(own.missing))}"] if own.missing else []
+    return "\n".join([*head, *lines, *missing, 'on_missing = "drop"', provenance, ""])
 
 
-def fields_of(data: Any, delimiter: str = ",") -> list[tuple[str, str, str]]:
-    """Name, kind ("" when it cannot be used, "?" when it is not known) and a note for each column, from metadata."""
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def fields_of(data: Any, layout: FileLayout) -> tuple[list[Field], FileLayout]:
+    """The columns of a file or a table, from metadata, and the layout in which they were found."""
+    if isinstance(data, (str, PathLike)):
+        return _file_fields(Path(data), layout)
+    return _table_fields(data), layout
+
+
+def _table_fields(data: Any) -> list[Field]:
     import pyarrow as pa
 
-    if isinstance(data, (str, PathLike)):
-        return _file_fields(Path(data), delimiter)
     if isinstance(own := getattr(data, "fields", None), tuple) and own:  # a table of a database, from its catalogue
-        return list(own)
+        return [Field(*one) for one in own]
     if isinstance(data, pa.Schema):
-        return [(field.name, *_arrow_kind(field.type)) for field in data]
+        return [Field(field.name, *_arrow_kind(field.type)) for field in data]
     if isinstance(getattr(data, "schema", None), pa.Schema):
-        return fields_of(data.schema, delimiter)
+        return _table_fields(data.schema)
     types = (
         getattr(data, "schema", None) if type(data).__module__.startswith("polars") else getattr(data, "dtypes", None)
     )
     if types is not None and hasattr(types, "items"):
-        return [(str(name), *_named_kind(dtype)) for name, dtype in types.items()]
+        return [Field(str(name), *_named_kind(dtype)) for name, dtype in types.items()]
     if isinstance(data, Mapping) and data and all(hasattr(column, "dtype") for column in data.values()):
-        return [(str(name), *_named_kind(column.dtype)) for name, column in data.items()]
+        return [Field(str(name), *_named_kind(column.dtype)) for name, column in data.items()]
     raise SchemaError(
         "a draft is made from the path of a .parquet or .csv file, a DataFrame, a pyarrow Table or a mapping of arrays, "
         f"got {type(data).__name__}",
@@ -131,22 +171,26 @@ def fields_of(data: Any, delimiter: str = ",") -> list[tuple[str, str, str]]:
     )
 
 
-def _file_fields(path: Path, delimiter: str) -> list[tuple[str, str, str]]:
+def _file_fields(path: Path, layout: FileLayout) -> tuple[list[Field], FileLayout]:
     if path.is_dir():
         path = min(path.glob("*.parquet"), default=path)
-    name = path.name.lower()
     if not path.is_file():
         raise SchemaError(
             f"there is no file {str(path)!r}",
             "give the path of a .parquet, .csv or .csv.gz file, or a table of a "
             "database, as in 'survey.sqlite/answers'",
         )
-    if name.endswith((".parquet", ".pq")):
-        return fields_of(_parquet_schema(path), delimiter)
-    if name.endswith((".csv", ".csv.gz")):
+    kind = layout.kind_of(path.name)
+    if kind in ("sheet", "statistics"):
+        # readers of such files are among the sources, which stand above
+        return _sources.fields_at(path, layout), layout
+    if kind == "parquet":
+        return _table_fields(_parquet_schema(path)), layout
+    if kind == "text":
+        names, layout = _header(path, layout)
         note = '"numeric", "integer" or "categorical": a CSV file has no types'
-        return [(column, UNFILLED, note) for column in _header(path, delimiter)]
-    raise SchemaError(f"{str(path)!r} has no known ending", "give the path of a .parquet, .csv or .csv.gz file")
+        return [Field(name, UNFILLED, note) for name in names], layout
+    raise SchemaError(f"{str(path)!r} has no known ending", f"give a file of one of these: {', '.join(FORMATS)}")
 
 
 def _parquet_schema(path: Path) -> pa.Schema:
@@ -160,23 +204,32 @@ def _parquet_schema(path: Path) -> pa.Schema:
         raise SchemaError(f"the metadata of {str(path)!r} could not be read", "give a Parquet file") from None
 
 
-def _header(path: Path, delimiter: str) -> list[str]:
-    """The fields of the first line."""
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
-        raise SchemaError(
-            f"delimiter={delimiter!r} cannot separate fields", 'give one ASCII character, such as "," ";" or "\\t"'
-        )
+def _header(path: Path, layout: FileLayout) -> tuple[list[str], FileLayout]:
+    """The fields of the header line, and the layout with the delimiter that they seem to have."""
     try:
         zipped = path.name.lower().endswith(".gz")
+        encoding = "utf-8-sig" if layout.encoding == "utf-8" else layout.encoding
         with gzip.open(path, "rb") if zipped else path.open("rb") as file:
-            line = file.readline(_LONGEST)
-        fields: list[str] = next(
-            csv.reader(io.StringIO(line.decode("utf-8-sig")), delimiter=delimiter, strict=True), []
-        )
+            lines = io.TextIOWrapper(cast("IO[bytes]", file), encoding, "replace", newline="\n")
+            for _ in range(layout.skip):
+                lines.readline(_LONGEST)
+            line = lines.readline(_LONGEST)
+        fields = [] if "\ufffd" in line else _cells(line, layout, path.name)
+        if layout.delimiter is None and (other := other_delimiter(fields)) is not None:
+            layout = layout.with_entries({"delimiter": other})
+            fields = _cells(line, layout, path.name)
     except (OSError, EOFError, ValueError, csv.Error):
         fields = []
     if not fields:
-        raise SchemaError(f"{str(path)!r} has no readable header line; its first line must name the columns, in UTF-8")
+        raise SchemaError(
+            f"{str(path)!r} has no readable header line; its first line must name the columns",
+            'if it is not UTF-8, write encoding = "cp1252" in [file], on the command line --encoding cp1252',
+        )
+    if 2 * sum(not name.strip() for name in fields) > len(fields):
+        raise SchemaError(
+            f"most columns have no name in the first line of {str(path)!r}, which may be a title above the header",
+            f"write skip = {layout.skip + 1} in [file], on the command line --skip {layout.skip + 1}",
+        )
     if may_be_a_record(fields):
         raise SchemaError(
             f"the first line of {str(path)!r} holds numbers, so it may be a record and is not shown; "
@@ -187,7 +240,13 @@ def _header(path: Path, delimiter: str) -> list[str]:
             f"the first line of {str(path)!r} is one field with {other!r} in it; if that separates the columns, write "
             f"Schema.draft(path, delimiter={other!r})"
         )
-    return fields
+    return fields, layout
+
+
+def _cells(line: str, layout: FileLayout, name: str) -> list[str]:
+    quoting = {"quotechar": layout.quote} if layout.quote else {"quoting": csv.QUOTE_NONE}
+    read = csv.reader(io.StringIO(line), delimiter=layout.separator(name), strict=True, **quoting)
+    return [str(cell) for cell in next(read, [])]
 
 
 def other_delimiter(fields: Sequence[str]) -> str | None:
@@ -231,6 +290,8 @@ def _arrow_kind(dtype: pa.DataType) -> tuple[str, str]:
         return "numeric", note
     if t.is_string(dtype) or t.is_large_string(dtype) or dtype == pa.string_view():
         return "categorical", note
+    if t.is_date(dtype) or (t.is_timestamp(dtype) and dtype.tz is None):
+        return "date", note
     return "", str(dtype)
 
 
@@ -247,4 +308,8 @@ def _named_kind(dtype: Any) -> tuple[str, str]:
         return "numeric", note
     if low.startswith(("str", "object", "category", "categorical", "enum", "large_string", "<u", ">u")):
         return "categorical", note
+    # pandas, Arrow in pandas, polars
+    zoned = (low.startswith("datetime64") and "," in low) or "tz=" in low or "time_zone='" in low
+    if low.startswith(("date", "timestamp")) and not zoned:
+        return "date", note
     return "", name.split("(")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from os import PathLike
@@ -22,18 +22,23 @@ from confide.schema.checks import (
     checked_design,
     checked_name,
     checked_rows,
+    with_codes,
     with_groups,
 )
 from confide.schema.columns import Categorical, Column, Integer, column_from_dict
 from confide.schema.draft import draft
 from confide.schema.formulas.names import check_distinct
+from confide.schema.layout import PLAIN, FileLayout, in_file, layout_from_settings
+from confide.schema.missing import missing_codes
 from confide.schema.settings import is_unicode
 from confide.schema.survey import SurveyDesign, survey_from_settings
-from confide.schema.toml import from_toml, to_toml
+from confide.schema.toml import definition, from_toml, to_toml, value as toml_value
 from confide.schema.unit import Clusters, Unit, clusters_from_settings, unit_from_settings
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from confide.schema.derive import Derivation
 
 
 # Rows of practice records, which lie in memory.
@@ -49,7 +54,7 @@ class Schema:
 
     Parameters
     ----------
-    columns : mapping of str to Numeric, Integer or Categorical
+    columns : mapping of str to Numeric, Integer, Date or Categorical
         Columns with their bounds or levels, in order. A column may also be a
         mapping with the entries of a TOML table.
     rows_per_unit : int, optional
@@ -68,13 +73,22 @@ class Schema:
     design : SurveyDesign, optional
         Weights, strata and PSUs of a survey. PSUs of an id column are its
         clusters.
+    missing : list of str, number or mapping, optional
+        Codes for "no answer" of all columns that have no own list.
+    file : FileLayout or mapping, optional
+        How the files are laid out, such as ``{"delimiter": ";", "decimal":
+        ","}``: the entries of ``[file]``. It is in no plan, digest or release.
+    derive : mapping of str to str or mapping, optional
+        Columns that follow from others of the same record, such as ``{"age":
+        "years_between(birth, '2024-07-01')"}``: the entries of ``[derive]``. They
+        are columns like the others and need not be in the data.
 
     Raises
     ------
     SchemaError
         No columns, a name that is not text, two names that are one under NFKC,
         or a wrong number of rows per unit. Also an id column that is a column
-        of the schema.
+        of the schema, and a derivation that is not a function of one record.
 
     Examples
     --------
@@ -90,6 +104,10 @@ class Schema:
     dataset: str | None
     cluster: Clusters | None
     design: SurveyDesign | None
+    #: How the files are laid out; in no digest, plan or release.
+    file: FileLayout
+    #: How the derived columns follow from others, by name.
+    derive: Mapping[str, Derivation]
     #: Ranges of derived terms that a release found; never in a file.
     terms: Mapping[str, tuple[float, float]]
 
@@ -102,6 +120,9 @@ class Schema:
         dataset: str | None = None,
         cluster: Clusters | Mapping[str, Any] | None = None,
         design: SurveyDesign | Mapping[str, Any] | None = None,
+        missing: Sequence[Any] | None = None,
+        file: FileLayout | Mapping[str, Any] | None = None,
+        derive: Mapping[str, Any] | None = None,
     ) -> None:
         if not isinstance(columns, Mapping) or not columns:
             given = "an empty one" if isinstance(columns, Mapping) else type(columns).__name__
@@ -120,7 +141,19 @@ class Schema:
             raise SchemaError(
                 f"dataset must be a name or None, got {dataset!r}", 'leave it out, or write dataset="survey"'
             )
+        layout = PLAIN if file is None else layout_from_settings(file)
+        if any(isinstance(column, Mapping) for column in columns.values()):
+            layout, columns = in_file(layout, columns)
         checked = {checked_name(name): checked_column(name, column) for name, column in columns.items()}
+        checked = checked if missing is None else with_codes(checked, missing_codes("Schema", missing))
+        groups = clusters_from_settings(cluster) if isinstance(cluster, Mapping) else cluster
+        drawn = survey_from_settings(design) if isinstance(design, Mapping) else design
+        made = (
+            _derived(derive, checked, (getattr(whose, "column", ""), getattr(groups, "column", ""), drawn))
+            if derive
+            else {}
+        )
+        checked |= {name: own.column for name, own in made.items()}
         check_distinct(checked)
         check_per(whose, checked)
         rows = checked_rows(rows_per_unit, with_groups(whose, checked))
@@ -129,8 +162,6 @@ class Schema:
                 f"{whose.column!r} is the id column of the unit and a column of the schema too, and ids are never analyzed",
                 "take it out of the columns",
             )
-        groups = clusters_from_settings(cluster) if isinstance(cluster, Mapping) else cluster
-        drawn = survey_from_settings(design) if isinstance(design, Mapping) else design
         groups = checked_design(drawn, groups, whose, rows, checked)
         check_clusters(groups, whose, rows, checked)
         if isinstance(whose, Unit) and whose.per is not None and (groups is not None or drawn is not None):
@@ -138,7 +169,15 @@ class Schema:
                 f"tables in clusters and of designs count each {whose.column} once, got per={whose.per!r}",
                 f"write unit=cf.Unit({whose.column!r})",
             )
-        facts = {"rows_per_unit": rows, "unit": whose, "dataset": dataset, "cluster": groups, "design": drawn}
+        facts = {
+            "rows_per_unit": rows,
+            "unit": whose,
+            "dataset": dataset,
+            "cluster": groups,
+            "design": drawn,
+            "file": layout,
+            "derive": MappingProxyType(made),
+        }
         self.__dict__.update(columns=MappingProxyType(checked), terms=MappingProxyType({}), **facts)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -161,6 +200,42 @@ class Schema:
         ('b', 'a')
         """
         return tuple(self.columns)
+
+    @property
+    def in_data(self) -> tuple[str, ...]:
+        """Names of the columns that the data must have: all but the derived ones.
+
+        Examples
+        --------
+        >>> from confide.schema import Numeric
+        >>> Schema({"x": Numeric(1, 9)}, derive={"half": "x / 2"}).in_data
+        ('x',)
+        """
+        return tuple(name for name in self.columns if name not in self.derive) if self.derive else self.names
+
+    def behind(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Give the columns of the data that some columns are made from, each once.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Columns of the schema.
+
+        Returns
+        -------
+        tuple of str
+            The columns themselves, and the inputs of the derived ones.
+
+        Examples
+        --------
+        >>> from confide.schema import Numeric
+        >>> Schema({"x": Numeric(1, 9)}, derive={"half": "x / 2", "more": "half + x"}).behind(["more"])
+        ('x',)
+        """
+        if not self.derive:
+            return tuple(dict.fromkeys(names))
+        own = (self.derive[name].behind if name in self.derive else (name,) for name in names)
+        return tuple(dict.fromkeys(one for each in own for one in each))
 
     def __getitem__(self, name: str) -> Column:
         if name not in self.columns:
@@ -189,7 +264,7 @@ class Schema:
         return hash(self.digest)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name!r}: {_short(column)}" for name, column in self.columns.items())
+        shown = ", ".join(f"{name!r}: {_short(self.columns[name])}" for name in self.in_data)
         enforced = isinstance(self.unit, Unit)
         facts = [f"rows_per_unit={self.rows_per_unit}"] if self.rows_per_unit != 1 and not enforced else []
         facts += [f"unit={self.unit!r}"] if self.unit != "record" else []
@@ -197,6 +272,8 @@ class Schema:
         own = self.cluster is not None and self.design is None
         facts += [f"cluster={self.cluster!r}"] if own else []
         facts += [f"design={self.design!r}"] if self.design is not None else []
+        facts += [f"file={self.file.to_settings()!r}"] if self.file != PLAIN else []
+        facts += [f"derive={self._definitions!r}"] if self.derive else []
         return f"Schema({', '.join([f'{{{shown}}}', *facts])})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -221,13 +298,15 @@ class Schema:
     @cached_property
     def _written(self) -> str:
         facts = {
-            "columns": [{"name": name, **column.to_dict()} for name, column in self.columns.items()],
+            "columns": [{"name": name, **self.columns[name].to_dict()} for name in self.in_data],
             "rows_per_unit": self.rows_per_unit,
             "unit": self.unit.to_dict() if isinstance(self.unit, Unit) else self.unit,
             "dataset": self.dataset,
             # written only where there are any, so that schemas without them stay what they were
             **({"cluster": self.cluster.to_dict()} if self.cluster is not None else {}),
             **({"design": self.design.to_dict()} if self.design is not None else {}),
+            **({"file": self.file.to_settings()} if self.file != PLAIN else {}),
+            **({"derive": [[name, toml_value(own)] for name, own in self._definitions.items()]} if self.derive else {}),
             **(
                 {"terms": [[name, low.hex(), high.hex()] for name, (low, high) in self.terms.items()]}
                 if self.terms
@@ -255,16 +334,45 @@ class Schema:
         >>> dict(Schema({"x": Numeric(1, 9)}).with_terms({"log(x)": (0.0, 2.0)}).terms)
         {'log(x)': (0.0, 2.0)}
         """
-        made = self.with_columns(self.columns)
+        made = self._like(self.columns, self.file)
         made.__dict__["terms"] = MappingProxyType(dict(terms))
         return made
+
+    def with_file(self, entries: Mapping[str, Any]) -> Schema:
+        """Give the same facts with other entries of ``[file]``.
+
+        Parameters
+        ----------
+        entries : mapping
+            Entries in the place of those of the schema.
+
+        Returns
+        -------
+        Schema
+            A new schema.
+
+        Raises
+        ------
+        SchemaError
+            An entry is unknown or not allowed.
+
+        Examples
+        --------
+        >>> from confide.schema import Numeric
+        >>> Schema({"x": Numeric(0, 1)}).with_file({"decimal": ","}).file.decimal
+        ','
+        """
+        return self._like(self.columns, self.file.with_entries(entries))
 
     def with_columns(self, columns: Mapping[str, Any]) -> Schema:
         """Give the same facts about other columns.
 
+        A derived column stays one where it and its inputs are unchanged. Else it
+        is a column of the data.
+
         Parameters
         ----------
-        columns : mapping of str to Numeric, Integer or Categorical
+        columns : mapping of str to Numeric, Integer, Date or Categorical
             The other columns.
 
         Returns
@@ -278,8 +386,51 @@ class Schema:
         >>> Schema({"x": Numeric(0, 1)}, unit=Unit("id")).with_columns({"y": Numeric(0, 2)}).unit
         Unit('id')
         """
+        if not self.derive:
+            return self._like(columns, self.file)
+        same = {name for name, column in columns.items() if self.columns.get(name) == column}
+        kept = [name for name, own in self.derive.items() if name in same and {*own.inputs, *own.behind} <= same]
+        # a chain is kept as far as each of its columns is unchanged
+        kept = [name for name in kept if all(one in kept for one in self.derive[name].inputs if one in self.derive)]
+        plain = {name: column for name, column in columns.items() if name not in kept}
+        made = self._like(plain, self.file, {name: self._definitions[name] for name in kept})
+        made.__dict__["columns"] = MappingProxyType({name: made.columns[name] for name in columns})
+        return made
+
+    def with_data_columns(self, columns: Mapping[str, Any]) -> Schema:
+        """Give the same facts about other columns of the data. Derived columns follow
+        from these.
+
+        Parameters
+        ----------
+        columns : mapping of str to Numeric, Integer, Date or Categorical
+            The other columns.
+
+        Returns
+        -------
+        Schema
+            A new schema.
+
+        Examples
+        --------
+        >>> from confide.schema import Numeric
+        >>> schema = Schema({"x": Numeric(1, 9)}, derive={"half": "x / 2"})
+        >>> schema.with_data_columns({"x": Numeric(0, 4)})["half"].high
+        2.0
+        """
+        return self._like(columns, self.file)
+
+    def _like(self, columns: Mapping[str, Any], file: FileLayout, derive: Mapping[str, Any] | None = None) -> Schema:
         facts: dict[str, Any] = {"rows_per_unit": self.rows_per_unit, "unit": self.unit, "dataset": self.dataset}
-        return Schema(columns, **facts, cluster=self.cluster, design=self.design)
+        if derive is None and self.derive:
+            columns = {name: column for name, column in columns.items() if name not in self.derive}
+            derive = self._definitions
+        return Schema(columns, **facts, cluster=self.cluster, design=self.design, file=file, derive=derive)
+
+    @property
+    def _definitions(self) -> dict[str, Any]:
+        """The definitions of derived columns, as files have them."""
+        return {name: own.settings for name, own in self.derive.items()}
 
     @property
     def protects(self) -> str:
@@ -371,8 +522,9 @@ class Schema:
             names = [entry["name"] for entry in data["columns"]]
             columns = {name: column_from_dict(entry) for name, entry in zip(names, data["columns"], strict=True)}
             facts = {key: data[key] for key in ("rows_per_unit", "unit", "dataset")}
-            facts |= {name: data[name] for name in ("cluster", "design") if name in data}
-        except (KeyError, TypeError, AttributeError):
+            facts |= {name: data[name] for name in ("cluster", "design", "file") if name in data}
+            facts |= {"derive": {name: definition(text) for name, text in data["derive"]}} if "derive" in data else {}
+        except (KeyError, TypeError, AttributeError, ValueError):
             raise SchemaError(
                 "this is not the dictionary of a schema: it needs columns (a list of tables with a name each), "
                 "rows_per_unit, unit and dataset",
@@ -387,14 +539,14 @@ class Schema:
     @cached_property
     def _digest(self) -> str:
         text = json.dumps(
-            self.without_typical.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+            self.bare.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
         )
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON in hexadecimal: it identifies how records
-        are read. Typical spreads are not in it.
+        are read. What `bare` leaves out is not in it.
 
         Examples
         --------
@@ -419,21 +571,24 @@ class Schema:
         return self if columns == dict(self.columns) else self.with_columns(columns)
 
     @cached_property
-    def without_typical(self) -> Schema:
-        """This schema without its typical spreads, which only forecasts use.
-        Plans, releases and digests hold this form.
+    def bare(self) -> Schema:
+        """This schema as plans, releases and digests hold it: without typical
+        spreads, which only forecasts use, and without the layout of files.
 
         Examples
         --------
         >>> from confide.schema import Numeric
-        >>> schema = Schema({"income": Numeric(0, 1e6, typical=(5e3, 9e4))})
-        >>> schema.without_typical["income"] == Numeric(0, 1e6), schema.without_typical.digest == schema.digest
-        (True, True)
+        >>> schema = Schema({"income": Numeric(0, 1e6, typical=(5e3, 9e4))}, file={"decimal": ","})
+        >>> schema.bare["income"] == Numeric(0, 1e6), schema.bare.digest == schema.digest, schema.bare.file.decimal
+        (True, True, '.')
         """
-        bare = {name: replace(column, typical=None) for name, column in self.columns.items()}
-        if bare == dict(self.columns):
+        bare = {name: replace(self.columns[name], typical=None) for name in self.in_data}
+        if all(bare[name] == self.columns[name] for name in bare) and self.file == PLAIN:
             return self
-        return self.with_columns(bare)
+        made = self._like(bare, PLAIN)
+        if tuple(made.columns) != self.names:  # the order in which `with_columns` was given them
+            made.__dict__["columns"] = MappingProxyType({name: made.columns[name] for name in self.columns})
+        return made
 
     def to_toml(self) -> str:
         """Write the schema as the text of a TOML file.
@@ -458,7 +613,10 @@ class Schema:
         <BLANKLINE>
         """
         facts: dict[str, Any] = {"rows_per_unit": self.rows_per_unit, "unit": self.unit, "dataset": self.dataset}
-        return to_toml(self.columns, **facts, cluster=None if self.design else self.cluster, design=self.design)
+        cluster = None if self.design else self.cluster
+        columns = {name: self.columns[name] for name in self.in_data}
+        facts |= {"cluster": cluster, "design": self.design, "file": self.file}
+        return to_toml(columns, **facts, derive=self._definitions)
 
     @classmethod
     def from_toml(cls, source: str | PathLike[str]) -> Schema:
@@ -491,7 +649,7 @@ class Schema:
         return cls(columns, **facts)
 
     @staticmethod
-    def draft(data: Any, *, delimiter: str = ",") -> str:
+    def draft(data: Any, *, delimiter: str | None = None, file: Mapping[str, Any] | None = None) -> str:
         """Draft a TOML text with the names and types of the columns of a file.
 
         Only metadata are read: names and types, of a CSV file the header line
@@ -504,8 +662,11 @@ class Schema:
         data : path, DataFrame, Table or schema
             A Parquet or CSV file, a pandas or polars DataFrame, a pyarrow Table
             or schema.
-        delimiter : str, default ","
-            What separates the fields of a CSV file.
+        delimiter : str, optional
+            What separates the fields of a text file: short for `file`. Left out:
+            a comma, or what the header line seems to have.
+        file : mapping, optional
+            How the file is laid out: entries of ``[file]``. The draft keeps them.
 
         Returns
         -------
@@ -517,12 +678,14 @@ class Schema:
         SchemaError
             The data are anything else, or a file has no readable metadata.
         """
-        return draft(data, delimiter=delimiter)
+        entries = {**({} if file is None else file), **({} if delimiter is None else {"delimiter": delimiter})}
+        return draft(data, layout=layout_from_settings(entries))
 
     def sample(self, n: int, seed: int) -> pd.DataFrame:
         """Draw test data from the schema alone.
 
-        Values are drawn evenly within the bounds and over the levels, with none
+        They have the columns of the data; derived ones follow on reading. Values
+        are drawn evenly within the bounds and over the levels, with none
         missing. They come from the schema and the seed and say nothing about
         any record. The id column of an enforced unit numbers the rows.
 
@@ -559,7 +722,7 @@ class Schema:
         if n > _MOST_PRACTICE:
             raise SchemaError(f"n must be at most {_MOST_PRACTICE:,} rows, got {n!r}", "write sample(1000, seed=1)")
         generator = np.random.default_rng(seed)
-        frame = pd.DataFrame({name: _practice(column, n, generator) for name, column in self.columns.items()})
+        frame = pd.DataFrame({name: _practice(self.columns[name], n, generator) for name in self.in_data})
         if isinstance(self.unit, Unit):
             # each row a unit of its own
             frame[self.unit.column] = np.arange(n)
@@ -569,9 +732,18 @@ class Schema:
         return frame
 
 
+def _derived(given: Any, columns: Mapping[str, Column], ids: tuple[Any, ...]) -> dict[str, Derivation]:
+    from confide.schema.derive import derivations  # here, because schemas without derived columns need not load it
+
+    unit, cluster, design = ids
+    return derivations(given, columns, {unit, cluster, getattr(design, "psu", "")} - {"", None})
+
+
 def _short(column: Column) -> str:
     if isinstance(column, Categorical):
         return f"Categorical({list(column.levels)!r})"
+    if column.kind == "date":
+        return repr(column)
     ends = zip(("low", "high"), (column.low, column.high), column.declared, strict=True)
     shown = [f"{name}={bound:.12g}" for name, bound, declared in ends if declared]
     if all(column.declared):
@@ -584,6 +756,7 @@ def _practice(column: Column, n: int, generator: np.random.Generator) -> Any:
         return np.array(column.levels, dtype=object)[generator.integers(column.steps, size=n)]
     column = column.closed
     if isinstance(column, Integer):
-        return generator.integers(int(column.low), int(column.high), size=n, endpoint=True)
+        whole = generator.integers(int(column.low), int(column.high), size=n, endpoint=True)
+        return whole.astype("datetime64[D]").astype("datetime64[s]") if column.kind == "date" else whole
     # low + u (high - low) may round to one unit in the last place above high
     return np.minimum(column.low + generator.random(n) * (column.high - column.low), column.high)

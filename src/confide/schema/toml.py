@@ -15,17 +15,22 @@ from typing import Any
 from confide._helpers import near_match
 from confide.errors import SchemaError
 from confide.schema.columns import Categorical, Column, Integer, Numeric
+from confide.schema.dates import Date
+from confide.schema.layout import PLAIN, FileLayout, in_file, layout_from_settings
+from confide.schema.missing import codes_to_settings
 from confide.schema.settings import PUBLIC, Provenance
 from confide.schema.survey import SurveyDesign
 from confide.schema.unit import Clusters, Unit
 
 UNFILLED = "?"
 
-_FACTS = ("columns", "dataset", "rows_per_unit", "unit", "cluster", "design")
+_FACTS = ("columns", "dataset", "rows_per_unit", "unit", "cluster", "design", "missing", "file", "derive")
+_COMMON = ("on_missing", "missing", "in_file", "provenance", "typical")
 _ENTRIES = {
-    "numeric": ("low", "high", "steps", "on_missing", "provenance", "typical"),
-    "integer": ("low", "high", "on_missing", "provenance", "typical"),
-    "categorical": ("levels", "on_missing", "provenance", "typical"),
+    "numeric": ("low", "high", "steps", *_COMMON),
+    "integer": ("low", "high", *_COMMON),
+    "categorical": ("levels", "codes", *_COMMON),
+    "date": ("low", "high", "format", "century", "epoch", *_COMMON),
 }
 # What a fact of the whole table that was left to fill in should look like.
 _FACT_HOLES = {
@@ -38,6 +43,7 @@ _LINES = {
     "numeric": {"low": "low = 0.0", "high": "high = 100.0"},
     "integer": {"low": "low = 0", "high": "high = 100"},
     "categorical": {"levels": 'levels = ["north", "south"]'},
+    "date": {"low": 'low = "1900-01-01"', "high": 'high = "2006-12-31"'},
 }
 
 
@@ -67,8 +73,10 @@ def from_toml(source: str | PathLike[str]) -> tuple[dict[str, Column], dict[str,
         raise SchemaError(
             f"{place} has facts left to fill in, from public knowledge and not from the data:\n" + "\n".join(holes)
         )
+    facts = {name: data[name] for name in _FACTS[1:] if name in data}
+    layout, tables = in_file(layout_from_settings(facts.pop("file", {})), tables)
     columns = {name: column_from_settings(name, table) for name, table in tables.items()}
-    return columns, {name: data[name] for name in _FACTS[1:] if name in data}
+    return columns, {**facts, "file": layout}
 
 
 def _text(source: str | PathLike[str]) -> tuple[str, str]:
@@ -117,8 +125,8 @@ def _holes(name: str, table: Mapping[str, Any]) -> list[str]:
     kind = table.get("kind")
     if kind == UNFILLED:
         return [
-            f'  [columns.{key(name)}] lacks kind: write kind = "numeric" or kind = "integer" with low and high, or '
-            'kind = "categorical" with levels'
+            f'  [columns.{key(name)}] lacks kind: write kind = "numeric", kind = "integer" or kind = "date" with low and high, '
+            'or kind = "categorical" with levels'
         ]
     if not isinstance(kind, str) or kind not in _LINES:
         return []
@@ -128,6 +136,12 @@ def _holes(name: str, table: Mapping[str, Any]) -> list[str]:
     holes = [
         f"  [columns.{key(name)}] lacks {entry}: write a line such as   {_LINES[kind][entry]}" for entry in missing
     ]
+    where = table.get("provenance")
+    if isinstance(where, Mapping) and where.get("kind") == UNFILLED:
+        holes.append(
+            f"  [columns.{key(name)}] has levels that the file states: are they the codebook's? Then write   "
+            'provenance = { kind = "public", text = "codebook" }'
+        )
     left = [entry for entry, given in table.items() if entry not in ("kind", *_ENTRIES[kind]) and _unfilled(given)]
     if left:
         lines = " and ".join(f"{entry} = {value(table[entry])}" for entry in left)
@@ -161,6 +175,8 @@ def column_from_settings(name: str, table: Any) -> Column:
         settings["provenance"] = where if isinstance(where, Provenance) else Provenance.from_dict(where)
         if kind == "categorical":
             return Categorical(settings.pop("levels"), **settings)
+        if kind == "date":
+            return Date(**settings)
         return Integer(**settings) if kind == "integer" else Numeric(**settings)
     except SchemaError as error:
         raise SchemaError(f"column {name!r}: {_as_lines(str(error), name)}") from None
@@ -174,7 +190,7 @@ def _as_lines(message: str, name: str) -> str:
     """
     place = f"write in [columns.{key(name)}] the lines"
     message = re.sub(
-        r"write (?:cf\.)?(?:Numeric|Integer)\(([^,()]+), ([^,()]+?)(?:, (steps) ?= ?(\w+))?\)",
+        r"write (?:cf\.)?(?:Numeric|Integer|Date)\(([^,()]+), ([^,()]+?)(?:, (steps) ?= ?(\w+))?\)",
         lambda call: f"{place} low = {call[1]} and high = {call[2]}" + (f" and steps = {call[4]}" if call[3] else ""),
         message,
     )
@@ -197,6 +213,8 @@ def to_toml(
     dataset: str | None,
     cluster: Clusters | None = None,
     design: SurveyDesign | None = None,
+    file: FileLayout = PLAIN,
+    derive: Mapping[str, Any] | None = None,
 ) -> str:
     """The text of a TOML file that `from_toml` reads back to the bit."""
     lines = [] if dataset is None else [f"dataset = {value(dataset)}"]
@@ -216,8 +234,17 @@ def to_toml(
         lines += [f"cluster = {value({name: fact for name, fact in facts.items() if fact is not None})}"]
     if design is not None:
         lines += ["", "[design]", *(f"{key(name)} = {value(fact)}" for name, fact in design.to_settings().items())]
+    layout = file.to_settings()
+    named = layout.pop("names", {})
+    if others := {name: own for name, own in named.items() if name not in columns}:
+        layout["names"] = others
+    if layout:
+        lines += ["", "[file]", *(f"{key(name)} = {value(entry)}" for name, entry in layout.items())]
     for name, column in columns.items():
-        lines += ["", f"[columns.{key(name)}]", *_lines(column)]
+        here = [f"in_file = {value(named[name])}"] if name in named else []
+        lines += ["", f"[columns.{key(name)}]", *_lines(column), *here]
+    if derive:
+        lines += ["", "[derive]", *(f"{key(name)} = {value(entry)}" for name, entry in derive.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -225,20 +252,38 @@ def _lines(column: Column) -> list[str]:
     facts: dict[str, Any] = {"kind": column.kind}
     if isinstance(column, Categorical):
         facts["levels"] = list(column.levels)
+        facts |= {} if column.codes is None else {"codes": list(column.codes)}
+    elif isinstance(column, Date):
+        facts |= _date_facts(column)
     elif isinstance(column, Integer):
         facts |= {"low": int(column.low), "high": int(column.high)}
     else:
         bounds = zip(("low", "high"), (column.low, column.high), column.declared, strict=True)
         facts |= {**{name: bound for name, bound, declared in bounds if declared}, "steps": column.steps}
-    facts |= {"on_missing": column.on_missing, "provenance": column.provenance.to_dict()}
+    rule = column.on_missing
+    if isinstance(column, Date) and not isinstance(rule, str):
+        rule = column.said(rule)
+    facts |= {"on_missing": rule}
+    facts |= {} if column.missing is None else {"missing": codes_to_settings(column.missing)}
+    facts |= {"provenance": column.provenance.to_dict()}
     if isinstance(column, Categorical):
         if column.shares is not None:
             facts["typical"] = {"shares": list(column.shares.each), "provenance": column.shares.provenance.to_dict()}
     elif column.spread is not None:
         spread = column.spread
         own = {} if spread.own is None else {"own": spread.own}
-        facts["typical"] = {"low": spread.low, "high": spread.high, **own, "provenance": spread.provenance.to_dict()}
+        ends: dict[str, Any] = {"low": spread.low, "high": spread.high}
+        if isinstance(column, Date):
+            ends = {name: column.said(end) for name, end in ends.items()}
+        facts["typical"] = {**ends, **own, "provenance": spread.provenance.to_dict()}
     return [f"{entry} = {value(given)}" for entry, given in facts.items()]
+
+
+def _date_facts(column: Date) -> dict[str, Any]:
+    formats = column.format and (column.format[0] if len(column.format) == 1 else list(column.format))
+    facts = {"format": formats, "century": column.century, "epoch": column.epoch}
+    given = {name: fact for name, fact in facts.items() if fact is not None}
+    return {"low": column.said(column.low), "high": column.said(column.high), **given}
 
 
 def key(name: str) -> str:
@@ -263,6 +308,15 @@ def value(given: Any) -> str:
     if isinstance(given, list):
         return "[" + ", ".join(value(entry) for entry in given) + "]"
     return repr(given)
+
+
+def definition(text: str) -> Any:
+    """The inverse of `value`; `ValueError` for what is not a value of TOML.
+
+    >>> definition('{ log = "income", at_least = 100 }')
+    {'log': 'income', 'at_least': 100}
+    """
+    return tomllib.loads(f"given = {text}")["given"]
 
 
 def _quoted(text: str) -> str:

@@ -139,9 +139,9 @@ class Packing:
 
     @classmethod
     def of(cls, rows: tuple[str, ...], schema: Schema) -> Packing:
-        # a code is -1 or from 0 to steps - 1; a row of clippings is 0 or 1; values in order have 53 bits
+        # a code is -1 or from 0 to steps - 1; a row of how cells were read from 0 to 3; values in order have 53 bits
         fine = {fine_row(name): 1 << 53 for name in schema.names}
-        steps = [schema[row].steps if row in schema.names else fine.get(row, 2) for row in rows]
+        steps = [schema[row].steps if row in schema.names else fine.get(row, 4) for row in rows]
         kinds = ((128, np.int8), (32768, np.int16), (1 << 31, np.int32), (1 << 53, np.int64))
         return cls(rows, tuple(np.dtype(next(kind for most, kind in kinds if s <= most)) for s in steps))
 

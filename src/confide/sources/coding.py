@@ -1,8 +1,9 @@
 """Cells to codes: the rows of exact integers that a statistic is handed.
 
 A statistic names its rows. A schema column means its codes, `outside(NAME)` 1 where the value of a numeric column
-lay outside its bounds and 0 elsewhere (a missing value did not). `fine(NAME)` is its value in order
-(`core.ranges`). Each column is read once for all of them.
+lay outside its bounds and 0 elsewhere (a missing value did not). `unread(NAME)` is 1 where the cell holds something
+that is neither a value of the column nor a code of a missing one, and `read(NAME)` says both (`core.lost_values`). `fine(NAME)` is its
+value in order (`core.ranges`). Each column is read once for all of them.
 
 Text cells: made valid, and read as numbers, each cell separately.
 
@@ -15,14 +16,17 @@ elementwise.
 The rules, one for each kind of cell:
 
 - numbers and booleans become float64 (False 0, True 1); null, NaN and infinities are missing;
-- text in a numeric column is the double nearest to the decimal number written there, white space around it ignored;
-  The words true, True, TRUE are 1 and false, False, FALSE are 0. Any other text is missing;
+- text in a numeric column is the double nearest to the decimal number written there, without white space around it.
+  The schema's `[file]` says what its decimal mark is and what separates thousands: nothing is guessed. The words true,
+  True, TRUE are 1 and false, False, FALSE are 0. Any other text is missing;
+- a cell whose text, or whose number in a numeric column, is one of the schema's codes of missing values is missing;
 - a cell of a categorical column is the level that has exactly its text. A cell that has no such level is the level of
   the same number: 1, 1.0, "1.0" and True all mean the level "1" (an integer column that became floating because of
   one missing value still means its levels), and a boolean first means "True", "true", "1" in this order. Anything
   else is missing;
-- dates, binary data, lists and other physical types are refused by `is_readable`, from metadata, before anything is
-  read.
+- a column of dates has separate rules (`sources.dates`). In a column of objects a date is its ISO text elsewhere;
+- typed dates under another kind, binary data, lists and other physical types are refused by `is_readable`, from
+  metadata, before anything is read.
 
 Where records come from, piece by piece: what every kind of input gives to the aggregation.
 
@@ -38,20 +42,23 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from confide.core.lost_values import ABOVE, BELOW, UNREAD, read_row
 from confide.core.ranges import as_fine, fine_row
 from confide.errors import SchemaError, SourceError
 from confide.schema import Categorical, Column, Schema
+from confide.schema.missing import MissingCode, code_ranges
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -83,16 +90,49 @@ def valid_text(cells: pa.Array) -> pa.Array:
     return cells.cast(pa.large_string()) if cells.type == pa.string_view() else cells
 
 
-def text_numbers(cells: pa.Array) -> Floats:
-    """Each cell as the double nearest to the decimal number in it, NaN where there is none; cells are valid UTF-8."""
-    values = _parsed(cells)
+#: Decimal mark and separator of thousands, where a schema states none.
+MARKS = (".", "")
+# What else a separator of thousands is written as: blanks that do not break a line, the typographic apostrophe.
+_ALIKE = {" ": " \u00a0\u202f\u2009", "'": "'\u2019"}
+
+
+def text_numbers(cells: pa.Array, marks: tuple[str, str] = MARKS) -> Floats:
+    """Each cell as the double nearest to the decimal number in it, NaN where there is none; cells are valid UTF-8.
+
+    marks: decimal mark and separator of thousands, as in `FileLayout.marks`.
+
+    >>> text_numbers(pa.array(["1.742,81", "1742,81", "17.42", "-1", None]), (",", ".")).tolist()
+    [1742.81, 1742.81, nan, -1.0, nan]
+    """
+    values = _parsed(cells) if marks == MARKS else np.full(len(cells), np.nan)
     (rest,) = np.nonzero(np.isnan(values))
     if rest.size:
         trimmed = pc.utf8_trim_whitespace(cells.take(pa.array(rest)))
-        again = _parsed(trimmed)
+        again = _parsed(_plainly_written(trimmed, marks))
         word = plain(pc.fill_null(pc.index_in(trimmed, value_set=pa.array(list(WORDS), trimmed.type)), -1))
         values[rest] = np.where(word >= 0, _WORD_VALUES[word], again)
     return values
+
+
+@lru_cache(maxsize=16)
+def _number_pattern(marks: tuple[str, str]) -> str:
+    """RE2 of a number with these marks: groups of exactly three after one to three digits, in the whole number or nowhere."""
+    point, group = re.escape(marks[0]), f"[{_ALIKE.get(marks[1], marks[1])}]"
+    whole = "[0-9]+" if not marks[1] else f"(?:[0-9]+|[0-9]{{1,3}}(?:{group}[0-9]{{3}})+)"
+    return f"^[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+
+
+def _plainly_written(cells: pa.Array, marks: tuple[str, str]) -> pa.Array:
+    """Numbers as programs write them, with a hyphen for a minus sign; null where a cell is none with these marks."""
+    cells = pc.replace_substring(cells, "\u2212", "-")
+    if marks == MARKS:
+        return cells
+    fits = pc.fill_null(pc.match_substring_regex(cells, _number_pattern(marks)), False)
+    if marks[1]:
+        cells = pc.replace_substring_regex(cells, f"[{_ALIKE.get(marks[1], marks[1])}]", "")
+    if marks[0] != ".":
+        cells = pc.replace_substring(cells, marks[0], ".")
+    return pc.if_else(fits, cells, pa.scalar(None, cells.type))
 
 
 def _parsed(cells: pa.Array) -> Floats:
@@ -141,6 +181,15 @@ def is_readable(kind: Any) -> bool:
     return matches_type(kind, "biufOUT", tests)
 
 
+def is_typed_date(kind: Any) -> bool:
+    """Whether cells of this physical type are dates, with a time of day or without.
+
+    >>> is_typed_date(np.dtype("datetime64[s]")), is_typed_date(pa.date32()), is_typed_date(pa.string())
+    (True, True, False)
+    """
+    return matches_type(kind, "M", (pa.types.is_date, pa.types.is_timestamp))
+
+
 def matches_type(kind: Any, letters: str, tests: Sequence[Callable[[Any], bool]]) -> bool:
     """Whether a physical type is a NumPy dtype of one of these kinds, or a pyarrow type, or a dictionary of one, that passes a test."""
     if isinstance(kind, np.dtype):
@@ -157,8 +206,9 @@ class Reader(ABC):
 
     missing: float
 
-    def __init__(self) -> None:
+    def __init__(self, marks: tuple[str, str]) -> None:
         self._dictionary: tuple[Any, Floats] | None = None
+        self._marks = marks
 
     def __call__(self, cells: Cells) -> Floats:
         """The values of a piece of the column, shape (rows,). They may share memory with `cells`: read them only."""
@@ -181,8 +231,8 @@ class Reader(ABC):
         """Values of boolean cells, given as 0, 1 or NaN."""
 
     @abstractmethod
-    def text(self, cells: pa.Array) -> Floats:
-        """Values of text cells."""
+    def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
+        """Values of text cells, whose numbers have these marks."""
 
     @abstractmethod
     def cell(self, cell: object) -> float:
@@ -205,11 +255,15 @@ class Reader(ABC):
         if pa.types.is_integer(kind):
             return self.integers(cells)
         if pa.types.is_boolean(kind):
-            return self.booleans(_floats(cells))
+            return self.booleans(as_floats(cells))
         if _is_number(kind):
-            return self.numbers(_floats(cells))
+            return self.numbers(as_floats(cells))
         # the text of a decimal has all its digits, and text is rounded correctly where the direct cast need not be
-        return self.text(cells.cast(pa.large_string()) if pa.types.is_decimal(kind) else cells)
+        return (
+            self.text(cells.cast(pa.large_string()), MARKS)
+            if pa.types.is_decimal(kind)
+            else self.text(cells, self._marks)
+        )
 
     def _coded(self, positions: NDArray[Any], cells: Any) -> Floats:
         if self._dictionary is None or not _same(self._dictionary[0], cells):
@@ -222,41 +276,70 @@ class Reader(ABC):
         values = np.array([self.cell(cell) for cell in cells], dtype=np.float64)
         (at,) = np.nonzero(np.array([isinstance(cell, str) for cell in cells], dtype=bool))
         if at.size:
-            values[at] = self.text(text_array([str(cell) for cell in cells[at]]))
+            values[at] = self.text(text_array([str(cell) for cell in cells[at]]), self._marks)
         return values
 
 
+_NONE = np.empty((0, 2))
+
+
 class Numbers(Reader):
-    """Cells of a numeric column as float64, NaN where missing.
+    """Cells of a numeric column as float64, NaN where missing. marks: of numbers in text; codes: of missing values.
 
     >>> Numbers()(pa.array(["1.5", " 2 ", "true", "two", None])).tolist()
     [1.5, 2.0, 1.0, nan, nan]
+    >>> Numbers((",", ""), ("-99", "true"))(pa.array(["1,5", "-99,0", "-99", "true", "TRUE"])).tolist()
+    [1.5, nan, nan, nan, 1.0]
     """
 
     missing = float("nan")
+
+    def __init__(self, marks: tuple[str, str] = MARKS, codes: Sequence[MissingCode] = ()) -> None:
+        super().__init__(marks)
+        self._ranges = code_ranges(codes) if codes else _NONE
+        self._words = pa.array([code for code in codes if code in WORDS], pa.large_string())
+
+    def __call__(self, cells: Cells) -> Floats:
+        values = super().__call__(cells)
+        return np.where(_within(values, self._ranges), np.nan, values) if len(self._ranges) else values
 
     def numbers(self, values: Floats) -> Floats:
         return values
 
     def integers(self, cells: pa.Array) -> Floats:
-        return _floats(cells)
+        return as_floats(cells)
 
     def booleans(self, values: Floats) -> Floats:
         return values
 
-    def text(self, cells: pa.Array) -> Floats:
-        return text_numbers(valid_text(cells))
+    def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
+        cells = valid_text(cells)
+        values = text_numbers(cells, marks)
+        if len(self._words):
+            words = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=self._words.cast(cells.type))
+            values[plain(words)] = np.nan
+        return values
 
     def cell(self, cell: object) -> float:
-        return _real(cell)
+        return real(cell)
+
+
+def _within(values: Floats, ranges: Floats) -> NDArray[np.bool_]:
+    """Where a value lies in one of some closed ranges."""
+    found = np.zeros(len(values), dtype=bool)
+    with np.errstate(all="ignore"):
+        for low, high in ranges:
+            found |= (values >= low) & (values <= high)
+    return found
 
 
 @dataclass(frozen=True, eq=False)
 class _Named:
-    """What names the levels of a column: their texts, the numbers that some of them are, false and true."""
+    """What names the levels of a column: their texts and codes, the numbers that some of them are, false and true."""
 
     levels: dict[str, int]
     texts: pa.Array
+    places: NDArray[np.float64]
     numbers: dict[float, int]
     keys: Floats
     positions: Floats
@@ -264,9 +347,9 @@ class _Named:
 
 
 @lru_cache(maxsize=64)
-def _named(levels: tuple[str, ...]) -> _Named:
+def _named(named: tuple[tuple[str, int], ...]) -> _Named:
     """Of public levels, kept: every block of every source asks for the same few."""
-    places = {text: position for position, text in enumerate(levels)}
+    places = dict(named)
     texts = pa.array(list(places), pa.large_string())
     numbers = _by_number(places, texts)
     keys = np.array(sorted(numbers), dtype=np.float64)
@@ -277,34 +360,36 @@ def _named(levels: tuple[str, ...]) -> _Named:
         return float(named[0] if named else numbers.get(value, -1))
 
     boolean = np.array([meant(0.0, ("False", "false", "0")), meant(1.0, ("True", "true", "1"))])
-    return _Named(places, texts, numbers, keys, positions, boolean)
+    # the last place is that of what has none
+    found = np.array([*places.values(), -1], dtype=np.float64)
+    return _Named(places, texts, found, numbers, keys, positions, boolean)
 
 
 def _by_number(levels: dict[str, int], texts: pa.Array) -> dict[float, int]:
     """The level that a number means: the one written plainly ("1" before "01"), else the first; words come last."""
-    parsed = text_numbers(valid_text(texts)).tolist()
+    parsed = dict(zip(levels, text_numbers(valid_text(texts)).tolist(), strict=True))
     ranked = sorted(levels.items(), key=lambda item: (item[0] in WORDS, not _INTEGER.fullmatch(item[0]), item[1]))
     result: dict[float, int] = {}
-    for _, position in ranked:
-        if np.isfinite(parsed[position]):
-            result.setdefault(parsed[position], position)
+    for text, position in ranked:
+        if np.isfinite(parsed[text]):
+            result.setdefault(parsed[text], position)
     return result
 
 
 class Labels(Reader):
-    """Cells of a categorical column as positions in its levels, -1 where missing.
+    """Cells of a categorical column as positions in its levels, -1 where missing. marks: of numbers in text.
 
-    >>> Labels(["N", "S"])(pa.array(["S", "N", "n", None])).tolist()
+    >>> Labels(Categorical(["N", "S"]))(pa.array(["S", "N", "n", None])).tolist()
     [1.0, 0.0, -1.0, -1.0]
-    >>> Labels(["1", "2"])(np.array([2.0, np.nan, 1.0, 1.5])).tolist()
+    >>> Labels(Categorical(["no", "yes"], codes=["1", "2"]))(np.array([2.0, np.nan, 1.0, 1.5])).tolist()
     [1.0, -1.0, 0.0, -1.0]
     """
 
     missing = -1.0
 
-    def __init__(self, levels: Sequence[str]) -> None:
-        super().__init__()
-        self._named = _named(tuple(levels))
+    def __init__(self, column: Categorical, marks: tuple[str, str] = MARKS) -> None:
+        super().__init__(marks)
+        self._named = _named(tuple(column.places.items()))
 
     def numbers(self, values: Floats) -> Floats:
         if not self._named.keys.size:
@@ -313,7 +398,7 @@ class Labels(Reader):
         return np.where(self._named.keys[at] == values, self._named.positions[at], -1.0)
 
     def integers(self, cells: pa.Array) -> Floats:
-        values = _floats(cells)
+        values = as_floats(cells)
         result = self.numbers(values)
         (large,) = np.nonzero(np.abs(values) >= _EXACT)
         if large.size:
@@ -325,25 +410,119 @@ class Labels(Reader):
         known = ~np.isnan(values)
         return np.where(known, self._named.boolean[np.where(known, values, 0.0).astype(np.intp)], -1.0)
 
-    def text(self, cells: pa.Array) -> Floats:
+    def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
         cells = valid_text(cells)
         result = self._exactly(cells)
         (other,) = np.nonzero(result < 0)
         if other.size and self._named.keys.size:
-            result[other] = self.numbers(text_numbers(cells.take(pa.array(other))))
+            result[other] = self.numbers(text_numbers(cells.take(pa.array(other)), marks))
         return result
 
     def _exactly(self, cells: pa.Array) -> Floats:
         found = pc.index_in(cells, value_set=self._named.texts.cast(cells.type))
-        return plain(pc.fill_null(found, -1)).astype(np.float64)
+        places: Floats = self._named.places[plain(pc.fill_null(found, -1))]
+        return places
 
     def cell(self, cell: object) -> float:
         if isinstance(cell, (bool, np.bool_)):
             return float(self._named.boolean[int(cell)])
-        value = _real(cell)
+        value = real(cell)
         if isinstance(cell, (int, np.integer)) and abs(value) >= _EXACT:
             return float(self._named.levels.get(str(int(cell)), -1))
+        if isinstance(cell, (date, np.datetime64)):
+            return float(self._named.levels.get(_iso(cell), -1))
         return float(self._named.numbers.get(value, -1))
+
+
+class Held(Reader):
+    """1 for a cell that holds something and not a code of a missing value, else 0. A cell of blanks holds nothing.
+
+    >>> from confide.schema import Numeric
+    >>> Held(Numeric(0, 100, missing=[-99, "n/a"]))(pa.array(["3", "n/a", " -99.0", " ", None, "?"])).tolist()
+    [1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    """
+
+    missing = 0.0
+
+    def __init__(self, column: Column, marks: tuple[str, str] = MARKS) -> None:
+        super().__init__(marks)
+        self.column, codes = column, column.missing or ()
+        self._codes = [code for code in codes if isinstance(code, str)]
+        self._texts = pa.array(self._codes, pa.large_string())
+        self._ranges = code_ranges(codes) if codes else _NONE
+
+    def numbers(self, values: Floats) -> Floats:
+        return np.where(np.isnan(values) | _within(values, self._ranges), 0.0, 1.0)
+
+    def booleans(self, values: Floats) -> Floats:
+        return np.where(np.isnan(values), 0.0, 1.0)
+
+    def integers(self, cells: pa.Array) -> Floats:
+        return self.numbers(as_floats(cells))
+
+    def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
+        trimmed = pc.utf8_trim_whitespace(valid_text(cells))
+        held = plain(pc.fill_null(pc.not_equal(trimmed, ""), False))
+        if len(self._texts):
+            held &= ~plain(pc.is_in(trimmed, value_set=self._texts.cast(trimmed.type)))
+        if len(self._ranges):
+            held &= ~_within(text_numbers(trimmed, marks), self._ranges)
+        return held.astype(np.float64)
+
+    def cell(self, cell: object) -> float:
+        # pandas' marks of a missing value are not equal to themselves, or refuse to say so
+        if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+            return 0.0
+        if isinstance(cell, (date, np.datetime64)):
+            return 0.0 if _iso(cell) in ("", *self._codes) else 1.0
+        value = real(cell)
+        nothing = isinstance(cell, (float, np.floating)) and np.isnan(cell)
+        return 0.0 if nothing or bool(_within(np.array([value]), self._ranges)[0]) else 1.0
+
+
+def reader_of(column: Column, marks: tuple[str, str] = MARKS) -> Reader:
+    """What reads the cells of a column. marks: of numbers in text."""
+    if column.kind == "date":
+        from confide.sources.dates import Dates  # here, because schemas without dates need not load it
+
+        return Dates(cast("Any", column), marks)
+    return Labels(column, marks) if isinstance(column, Categorical) else Numbers(marks, column.missing or ())
+
+
+def held_of(column: Column, marks: tuple[str, str] = MARKS) -> Held:
+    """What tells which cells of a column hold something other than a code of a missing value. marks: of numbers in text."""
+    if column.kind == "date":
+        from confide.sources.dates import HeldDates
+
+        return HeldDates(cast("Any", column), marks)
+    return Held(column, marks)
+
+
+def taken(cells: Cells, at: NDArray[np.intp]) -> Cells:
+    """Some rows of a piece of a column."""
+    if isinstance(cells, np.ndarray):
+        return cells[at]
+    return Coded(cells.positions[at], cells.cells) if isinstance(cells, Coded) else cells.take(pa.array(at))
+
+
+def unread(values: Floats, cells: Cells, held: Held) -> Floats:
+    """1 where a cell holds something that its column has no value for, else 0. values: the cells as their reader read them."""
+    found = np.zeros(len(values))
+    (at,) = np.nonzero((values < 0) if isinstance(held.column, Categorical) else ~np.isfinite(values))
+    if at.size:
+        found[at] = held(taken(cells, at))
+    return found
+
+
+def how_read(values: Floats, cells: Cells, held: Held) -> Floats:
+    """The codes of a row `read(NAME)` (`core.lost_values`). values: the cells as their reader read them."""
+    found, column = UNREAD * unread(values, cells, held), held.column
+    if not isinstance(column, Categorical):
+        with np.errstate(all="ignore"):
+            there = np.isfinite(values)
+            found[there & (values < column.low)] = BELOW
+            found[there & (values > column.high)] = ABOVE
+    return found
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -354,7 +533,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
 
-def _floats(cells: pa.Array) -> Floats:
+def as_floats(cells: pa.Array) -> Floats:
     """Arrow numbers or booleans as float64, NaN where null. The cast is unsafe: the safe one raises on values."""
     values = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
     return np.asarray(plain(pc.fill_null(values, np.nan) if values.null_count else values), dtype=np.float64)
@@ -367,7 +546,14 @@ def _same(one: Any, other: Any) -> bool:
     return isinstance(one, pa.Array) and isinstance(other, pa.Array) and bool(one.equals(other))
 
 
-def _real(cell: object) -> float:
+def _iso(cell: Any) -> str:
+    """A date or moment as ISO text; nothing for a mark of a missing one, which is not equal to itself."""
+    if cell != cell:
+        return ""
+    return str(cell) if isinstance(cell, np.datetime64) else str(cell.isoformat())
+
+
+def real(cell: object) -> float:
     """float(cell) for a real number, NaN for anything else."""
     if type(cell) is float:
         return cell
@@ -438,6 +624,11 @@ class Part(Protocol):
         return False
 
     @property
+    def headed(self) -> bool:
+        """Whether its names are a line of the file, which may be a record. Override where they are."""
+        return False
+
+    @property
     def groups(self) -> int | None:
         """How many pieces it has, for workers that take some each. Override where they are known and many."""
         return None
@@ -449,6 +640,12 @@ class Part(Protocol):
     def close(self) -> None:
         """Let go of what reading holds. Override where something is open."""
         return
+
+    def watched(self, saw: Callable[[int, int], None]) -> Part:
+        """The same part, for a preflight alone. It tells `saw`, block by block, how many rows have another width than the header, and how
+        many lines do not count as records. Override where it has them.
+        """
+        return self
 
 
 class Mark(Protocol):
@@ -482,6 +679,9 @@ def file_at(path: str) -> Hashable:
 _ADDRESS = re.compile(r"[a-z][a-z0-9+]+:/+[^/]", re.IGNORECASE)
 
 
+_GIVE = "give the path of a .csv, .parquet, .xlsx, .ods, .dta or .sav file, or of another kind that confide.read takes"
+
+
 @dataclass(frozen=True)
 class FileMark:
     """Size, time of the last change and inode of a file, taken when it was opened and compared at each pass."""
@@ -501,9 +701,9 @@ class FileMark:
                 "cf.read(cf.sql(address, 'select ...'), schema)",
             )
         if not path.exists():
-            raise SourceError(f"there is no file {str(path)!r}", "give the path of a .csv, .csv.gz or .parquet file")
+            raise SourceError(f"there is no file {str(path)!r}", _GIVE)
         if not path.is_file():
-            raise SourceError(f"{str(path)!r} is not a file; confide.read takes .csv, .csv.gz and .parquet files")
+            raise SourceError(f"{str(path)!r} is not a file", _GIVE)
         state = guarded(f"the state of {str(path)!r} could not be read", path.stat)
         return cls(path, state.st_size, state.st_mtime_ns, (state.st_dev, state.st_ino))
 
@@ -590,16 +790,16 @@ _APART = 24
 
 
 def columns_behind(rows: Sequence[str], schema: Schema) -> tuple[str, ...]:
-    """The schema columns that named rows are made from, each once, in order.
+    """The columns of the data that named rows are made from, each once, in order.
 
     Raises `SchemaError` for a name that the schema lacks.
     """
     known = frozenset(schema.names)
-    return tuple(dict.fromkeys(_column(row, schema, known) for row in rows))
+    return schema.behind(_column(row, schema, known) for row in rows)
 
 
 def _column(row: str, schema: Schema, known: frozenset[str]) -> str:
-    for kind in ("outside", "fine"):
+    for kind in ("outside", "fine", "unread", "read"):
         inner = row.removeprefix(f"{kind}(").removesuffix(")")
         if row != f"{kind}({inner})" or inner not in known:
             continue
@@ -647,29 +847,51 @@ class Coder:
 
     def __init__(self, rows: Sequence[str], schema: Schema, block_rows: int) -> None:
         known = frozenset(schema.names)
-        behind: dict[str, list[int]] = {}
+        behind: dict[str, list[int]] = {name: [] for name in columns_behind(rows, schema)}
+        derived: dict[str, list[int]] = {}
         for at, row in enumerate(rows):
-            behind.setdefault(_column(row, schema, known), []).append(at)
-        # for each column: itself, its reader, and how each of its rows is made from values
-        self._columns: list[tuple[Column, Reader, list[tuple[int, str]]]] = []
+            name = _column(row, schema, known)
+            (derived.setdefault(name, []) if name in schema.derive else behind[name]).append(at)
+        # for each column: itself, its readers, and how each of its rows is made from values
+        self._columns: list[tuple[Column, Reader, Held, list[tuple[int, str]]]] = []
+        marks = schema.file.marks
+
+        def made(name: str, own: list[int]) -> list[tuple[int, str]]:
+            kinds = {name: "codes", fine_row(name): "fine", f"unread({name})": "unread", read_row(name): "read"}
+            return [(at, kinds.get(rows[at], "outside")) for at in own]
+
         for name, own in behind.items():
             column = schema[name]
-            reader: Reader = Labels(column.levels) if isinstance(column, Categorical) else Numbers()
-            kinds = {name: "codes", fine_row(name): "fine"}
-            self._columns.append((column, reader, [(at, kinds.get(rows[at], "outside")) for at in own]))
+            self._columns.append((column, reader_of(column, marks), held_of(column, marks), made(name, own)))
+        self._derived: Callable[..., None] | None = None
+        if derived:
+            # here, because schemas without derived columns need not load it
+            from confide.sources.derived import DerivedRows
+
+            self._names = tuple(behind)
+            self._derived = DerivedRows(schema, {name: made(name, own) for name, own in derived.items()})
         self._room = Room(len(rows), block_rows)
 
     def __call__(self, block: Block) -> NDArray[np.float64]:
         """The codes of a block. The matrix is overwritten by the next call."""
         codes = self._room.block(block.rows)
-        for (column, reader, made), cells in zip(self._columns, block.columns, strict=True):
+        given: list[Any] = []
+        for (column, reader, held, made), cells in zip(self._columns, block.columns, strict=True):
             values = reader(cells)
+            if self._derived is not None:
+                given.append((column, values, cells, held))
             for at, kind in made:
                 if kind == "codes":
                     column.code(values, out=codes[at])
                 elif kind == "fine":
                     as_fine(values, out=codes[at])
+                elif kind == "unread":
+                    codes[at] = unread(values, cells, held)
+                elif kind == "read":
+                    codes[at] = how_read(values, cells, held)
                 else:
                     # a label is a level or missing, never outside
                     codes[at] = 0.0 if isinstance(column, Categorical) else column.outside(values)
+        if self._derived is not None:
+            self._derived(codes, dict(zip(self._names, given, strict=True)))
         return codes

@@ -14,33 +14,43 @@ import pyarrow as pa
 
 from confide.errors import SchemaError, SourceError
 from confide.schema import Schema
-from confide.schema.draft import other_delimiter
+from confide.schema.draft import Field, other_delimiter
+from confide.schema.layout import FileLayout
+from confide.schema.toml import value
 from confide.sources.aggregation import THREADS
 from confide.sources.code_cache import MEMORY
-from confide.sources.coding import Mark, Part, guarded
+from confide.sources.coding import FileMark, Mark, Part, guarded
 from confide.sources.executors import Executor, executor_of
 from confide.sources.formats.databases import Query, SqlPart, table_at
 from confide.sources.formats.filesystems import FoundFile, files_at, files_behind, is_address
 from confide.sources.formats.parquet import FolderPart, ParquetPart
 from confide.sources.formats.read_once import Origin, SeenOrigins, check_depth, check_log, memory_origins
+from confide.sources.formats.renamed import RenamedPart
+from confide.sources.formats.sheets import fields as sheet_fields, open_sheet
+from confide.sources.formats.statistics_files import fields as statistics_fields, open_statistics
 from confide.sources.formats.streams import Factory, Lazy, Relation, Spooled, Stream, given_by
 from confide.sources.formats.tables import from_arrow, from_mapping, from_numpy, from_pandas, from_polars
-from confide.sources.formats.text_files import CsvPart, checked_delimiter
+from confide.sources.formats.text_files import CsvPart
 from confide.sources.source import RecordSource
 
 _TAKES = (
     "a NumPy array, a mapping of arrays, a pandas or polars frame, anything with an Arrow stream, a DuckDB relation, "
-    "cf.sql(address, query), or a function that gives one of these again each time. Also the path of a .csv, .csv.gz or .parquet file "
-    "(or several paths, or a directory of Parquet files, or a table of a database: survey.sqlite/answers)"
+    "cf.sql(address, query), or a function that gives one of these again each time. Also the path of a .csv, .csv.gz, .tsv or "
+    ".parquet file, a list of paths, a directory of Parquet files, or a table of a database (survey.sqlite/answers). "
+    "Also sheets (.xlsx, .xlsm, .xlsb, .xls, .ods) and files of Stata, SPSS and SAS (.dta, .sav, .zsav, .por, .xpt)"
 )
 
 
 @dataclass(frozen=True)
 class _Opening:
-    """What opening data needs to know. wanted: the columns of the schema, and the ids; recursive: as it was given."""
+    """What opening data needs to know.
 
+    own: the columns of the schema, and the ids. wanted: these, and what they are called in the file. recursive: as it was given.
+    """
+
+    own: tuple[str, ...]
     wanted: tuple[str, ...]
-    delimiter: str
+    layout: FileLayout
     memory: int
     spool: str | None
     filesystem: Any
@@ -52,7 +62,8 @@ def read(
     schema: Schema | str | os.PathLike[str],
     *,
     dataset: str | None = None,
-    delimiter: str = ",",
+    delimiter: str | None = None,
+    file: Mapping[str, Any] | None = None,
     memory: int = MEMORY,
     spool: str | os.PathLike[str] | None = None,
     threads: int | None = None,
@@ -63,8 +74,8 @@ def read(
 ) -> RecordSource:
     """Put records behind a schema, ready for a release.
 
-    Nothing is read here except names, types and sizes, and a stream that can be
-    read only once. Columns that the schema lacks are ignored.
+    Nothing is read here except names, types and sizes, and what can be read
+    only once: a stream, or a sheet. Columns that the schema lacks are ignored.
 
     Parameters
     ----------
@@ -75,8 +86,12 @@ def read(
     dataset : str, optional
         Name under which a ledger charges these records. Left out: that of the
         schema.
-    delimiter : str, default ","
-        What separates the fields of CSV files.
+    delimiter : str, optional
+        What separates the fields of text files: short for `file`. Left out:
+        that of the schema, else a comma, and a tab in TSV files.
+    file : mapping, optional
+        How the files are laid out, such as ``{"decimal": ",", "encoding":
+        "cp1252"}``: entries in the place of those of ``[file]`` in the schema.
     memory : int, default 192
         Megabytes in memory for codes. A release of several passes codes its
         records once and keeps the codes until it is drawn. 0 keeps all of them
@@ -127,8 +142,12 @@ def read(
     - a query, ``cf.sql("postgresql://...", "select ...")``, or a table of a
     database: "survey.sqlite/answers", "survey.duckdb/answers", or
     "env:CLINIC/answers" where the variable CLINIC holds the database's address;
-    - the path of a .csv, .csv.gz or .parquet file, a list of paths, or a
+    - the path of a .csv, .csv.gz, .tsv or .parquet file, a list of paths, or a
     directory of Parquet files, whose folders key=value are columns;
+    - the path of a workbook (.xlsx, .xlsm, .xlsb, .xls, .ods), with the extra
+    "excel";
+    - the path of a file of Stata, SPSS or SAS (.dta, .sav, .zsav, .por, .xpt),
+    with the extra "stats";
     - an address such as "s3://bucket/survey", or a path within `filesystem`;
     - a function without arguments that gives one of these again each time, or a
     list of functions;
@@ -155,16 +174,20 @@ def read(
     RecordSource(NumPy array, dataset='survey', columns=('age', 'income'))
     """
     public = schema if isinstance(schema, Schema) else _schema_from(schema)
+    entries = {**({} if file is None else file), **({} if delimiter is None else {"delimiter": delimiter})}
+    public = public.with_file(entries) if entries else public
+    layout = public.file
     named = (*public.ids, *(() if ids is None else (ids,)))
     if named and isinstance(data, np.ndarray):
         raise SourceError(
             f"a NumPy array has no column {named[0]!r}, whose ids are needed", "pass a mapping or a DataFrame with it"
         )
-    if delimiter != ",":
-        checked_delimiter(delimiter)
     folder = None if spool is None else _folder(spool)
-    opening = _Opening((*public.names, *named), delimiter, _memory(memory), folder, filesystem, recursive)
+    own = (*public.in_data, *named)
+    opening = _Opening(own, (*own, *layout.names.values()), layout, _memory(memory), folder, filesystem, recursive)
     parts = _parts(data, opening)
+    if layout.names:
+        parts = [RenamedPart.of(part, layout.names) for part in parts]
     # a Spark DataFrame is read where it is
     where = getattr(getattr(parts[0], "frame", None), "sparkSession", None) if executor is None and parts else executor
     return RecordSource(
@@ -256,7 +279,7 @@ def _table(data: Any, opening: _Opening, again: bool = False) -> Part:
     kinds = {f"{base.__module__.partition('.')[0]}.{base.__name__}" for base in type(data).__mro__}
     wanted = opening.wanted
     if isinstance(data, np.ndarray):
-        return from_numpy(data, wanted)
+        return from_numpy(data, opening.own)
     if "pandas.DataFrame" in kinds:
         return from_pandas(data, wanted)
     if "polars.DataFrame" in kinds:
@@ -359,21 +382,37 @@ def _within(file: FoundFile, folder: str) -> Part:
 
 
 def _file(mark: Mark, opening: _Opening) -> Part:
-    name = mark.name.lower()
-    if name.endswith(".parquet"):
+    kind = opening.layout.kind_of(mark.name)
+    if kind == "parquet":
         return ParquetPart.open(mark)
-    if name.endswith((".csv", ".csv.gz")):
+    if kind == "text":
         return _csv(mark, opening)
-    raise SourceError(f"{mark.place} has an ending that is not known; confide.read takes {_TAKES}")
+    if kind == "sheet":
+        return open_sheet(mark, opening.layout, opening.wanted)
+    if kind == "statistics":
+        return open_statistics(mark, opening.layout)
+    raise SourceError(
+        f"{mark.place} has an ending that is not known; confide.read takes {_TAKES}",
+        "read another format with pandas: cf.read(pandas.read_...(path), schema)",
+    )
+
+
+def fields_at(path: Path, layout: FileLayout) -> list[Field]:
+    """The columns of a workbook or a file of a statistics package, from its metadata."""
+    mark = FileMark.of(path)
+    if layout.kind_of(path.name) == "sheet":
+        return sheet_fields(mark, layout)
+    return statistics_fields(mark, layout)
 
 
 def _csv(mark: Mark, opening: _Opening) -> Part:
     """Raises `SourceError` where all columns come out as one, as with a wrong delimiter; the header is not quoted."""
-    part = CsvPart.open(mark, opening.delimiter)
+    part = CsvPart.open(mark, opening.layout)
     other = other_delimiter(part.names)
     if other is not None and part.names[0] not in opening.wanted:
         raise SourceError(
-            f"the first line of {part.place} is one field with {other!r} in it; if that separates the columns, write "
-            f"cf.read(path, schema, delimiter={other!r})"
+            f"the first line of {part.place} is one field with {other!r} in it",
+            f"if that separates the columns, write delimiter = {value(other)} in the table [file] of the schema, or "
+            f"cf.read(path, schema, delimiter={other!r})",
         )
     return part

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide.schema import Categorical, Schema
-from confide.sources.coding import Block, Labels, Numbers, Reader, guarded
+from confide.errors import SchemaError
+from confide.schema import Schema
+from confide.sources.coding import Block, Reader, guarded, reader_of
 from confide.sources.grouping.ids import canonical
 from confide.sources.source import RecordSource, check_id
 
@@ -34,7 +35,16 @@ class RowSource:
         return self._source.dataset
 
     def check(self, columns: Sequence[str]) -> None:
-        """As `RecordSource.check`, with a new check of what runs again, before anything is charged."""
+        """As `RecordSource.check`, with a new check of what runs again, before anything is charged.
+
+        Raises `SchemaError` for a derived column: it follows from protected columns, by anyone and without a charge.
+        """
+        for name in columns:
+            if (own := self.schema.derive.get(name)) is not None:
+                raise SchemaError(
+                    f"{name!r} is derived, and rows are protected as the data have them",
+                    f"name {', '.join(own.behind)} instead, and derive {name!r} from the protected rows",
+                )
         with self._source.opened():
             self._source.check(columns)
 
@@ -50,15 +60,13 @@ class RowSource:
         parts = self._source._parts
         if ids is not None:
             for part in parts:
-                check_id(part, ids)
+                check_id(part, ids, (*self.schema.in_data, ids))
         columns = [self.schema[name] for name in names]
         asked = (*names, *(() if ids is None else (ids,)))
         for part in parts:
             pieces = part.pieces(asked)
             while (piece := guarded(f"{part.place} could not be read", partial(next, pieces, None))) is not None:
-                readers: list[Reader] = [
-                    Labels(one.levels) if isinstance(one, Categorical) else Numbers() for one in columns
-                ]
+                readers = [reader_of(one, self.schema.file.marks) for one in columns]
                 blocks = piece.blocks(rows)
                 while (block := guarded(f"{piece.place} could not be read", partial(next, blocks, None))) is not None:
                     yield guarded(f"{piece.place} could not be coded", partial(_read, readers, block, ids is not None))

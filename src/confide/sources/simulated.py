@@ -20,8 +20,10 @@ import pyarrow.parquet as pq
 
 from confide.core import Source
 from confide.schema import Schema
-from confide.sources.coding import Part, is_readable
+from confide.schema.layout import FileLayout
+from confide.sources.coding import Part, is_readable, is_typed_date, matches_type
 from confide.sources.formats.parquet import FolderPart, ParquetPart
+from confide.sources.formats.renamed import RenamedPart
 from confide.sources.formats.tables import from_mapping
 from confide.sources.formats.text_files import CsvPart
 from confide.sources.reading import read
@@ -34,7 +36,7 @@ SIMULATED_ROWS = 3_000
 def simulated_source(source: Source) -> RecordSource:
     """Simulated rows of a source's schema, read as its records are where `confide.read` made it."""
     if isinstance(source, RecordSource):
-        return source.like(simulated_parts(source._parts, source.schema, (*source.schema.names, *source.schema.ids)))
+        return source.like(simulated_parts(source._parts, source.schema, (*source.schema.in_data, *source.schema.ids)))
     return read(source.schema.sample(SIMULATED_ROWS, seed=1), source.schema)
 
 
@@ -49,9 +51,10 @@ def simulated_parts(parts: Sequence[Part], schema: Schema, names: Sequence[str])
     for part in forms.values():
         there = [name for name in names if name in part.names and name in frame.columns]
         # text has no types
-        typed = not isinstance(part, CsvPart)
+        typed = not isinstance(_plain(part), CsvPart)
+        kinds = {name: part.kind(name) if typed else None for name in there}
         found.append(
-            _as(part, {name: _cells(frame[name].to_numpy(), part.kind(name) if typed else None) for name in there})
+            _as(part, {name: _cells(_written(frame, name, schema, kinds[name]), kinds[name]) for name in there})
         )
     return found
 
@@ -65,26 +68,46 @@ def _form(part: Part, names: Sequence[str]) -> tuple[object, ...]:
     ('pandas DataFrame', '', (('x', dtype('float64')),))
     """
     types = tuple((name, part.kind(name)) for name in names if name in part.names)
-    return part.type, part.delimiter if isinstance(part, CsvPart) else "", types
+    plain = _plain(part)
+    return part.type, plain.delimiter if isinstance(plain, CsvPart) else "", types
+
+
+def _plain(part: Part) -> Part:
+    return part.part if isinstance(part, RenamedPart) else part
 
 
 def _as(part: Part, cells: dict[str, Any]) -> Part:
     """Cells behind the same reader: files are written into memory and read from there; of queries and frames the types are kept."""
+    if isinstance(part, RenamedPart):
+        return _as(part.part, cells)
     if isinstance(part, FolderPart):
         inner = {name: values for name, values in cells.items() if name not in part.keys}
         return FolderPart(_as(part.part, inner), part.keys, part.place)
     if isinstance(part, CsvPart):
         sink = io.BytesIO()
+        # without names, marks and encoding of the records' own layout, which `RecordSource.like` leaves out too
+        layout = FileLayout(delimiter=part.delimiter)
         options = pyarrow.csv.WriteOptions(delimiter=part.delimiter)
         pyarrow.csv.write_csv(pa.table(cells), sink, options)
         packed = part.mark.name.lower().endswith(".gz")
         content = gzip.compress(sink.getvalue()) if packed else sink.getvalue()
-        return CsvPart.open(_File("simulated.csv.gz" if packed else "simulated.csv", content), part.delimiter)
+        return CsvPart.open(_File("simulated.csv.gz" if packed else "simulated.csv", content), layout)
     if isinstance(part, ParquetPart):
         sink = io.BytesIO()
         pq.write_table(pa.table(cells), sink)
         return ParquetPart.open(_File("simulated.parquet", sink.getvalue()))
     return from_mapping(cells, tuple(cells))
+
+
+def _written(frame: Any, name: str, schema: Schema, kind: Any) -> Any:
+    """A simulated column as the records' own are written: dates as text in their format, or as numbers, where they are not typed."""
+    values = frame[name].to_numpy()
+    column: Any = schema.columns.get(name)  # an id is none
+    if column is None or column.kind != "date" or is_typed_date(kind):
+        return values
+    days = values.astype("datetime64[D]").astype(np.int64)
+    number = matches_type(kind, "iuf", (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
+    return days - int(column.epoch_day or 0) if number else np.array(column.text_of(days), dtype=object)
 
 
 def _cells(values: Any, kind: Any) -> Any:
@@ -101,7 +124,7 @@ def _cells(values: Any, kind: Any) -> Any:
         return plain
     if pa.types.is_dictionary(kind):
         return _cells(values, kind.value_type).dictionary_encode()
-    if not is_readable(kind):
+    if not is_readable(kind) and not is_typed_date(kind):
         # an id may have other types; which they are is looked at by the check that every release makes
         return plain
     try:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing as _closing, contextmanager
-from typing import Any
+from typing import Any, cast
 
 from numpy.typing import NDArray
 
 from confide.core import Source, Statistic
 from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW
 from confide.errors import SchemaError, SourceError
-from confide.schema import Schema, Unit
+from confide.schema import Column, Schema, Unit
 from confide.schema.draft import may_be_a_record
 from confide.sources.aggregation import THREADS, Codes, Input, UncachedRecords, named_rows, summed
 from confide.sources.code_cache import MEMORY, KeptSource
-from confide.sources.coding import Part, columns_behind, file_at, guarded, is_readable
+from confide.sources.coding import Part, columns_behind, file_at, guarded, is_readable, is_typed_date
 from confide.sources.executors import Executor, RemoteSource
 from confide.sources.grouping.ids import is_id
 from confide.sources.grouping.units import UnitSource
@@ -90,14 +90,19 @@ class RecordSource(Source):
         for part in self._parts:
             part.verify()
             for name in ids:
-                check_id(part, name)
-                wanted = self._schema.names  # which rows of a unit count hangs on all columns
+                check_id(part, name, self._known)
+                wanted = self._schema.in_data  # which rows of a unit count hangs on all columns
             for name in wanted:
-                _check_column(part, name)
+                _check_column(part, name, self._schema[name], self._known)
+
+    @property
+    def _known(self) -> tuple[str, ...]:
+        return (*self._schema.in_data, *self._schema.ids)
 
     def lacks(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """Those of the columns that some part of the data does not have, from metadata."""
-        return tuple(name for name in columns if any(name not in part.names for part in self._parts))
+        """Those of the columns that some part of the data does not have, from metadata; of derived ones, their inputs."""
+        wanted = self._schema.behind(columns)
+        return tuple(name for name in wanted if any(name not in part.names for part in self._parts))
 
     def reads(self, path: str | os.PathLike[str]) -> bool:
         """Whether a path leads to a file that is read here: what is written there would replace the records."""
@@ -194,8 +199,9 @@ class RecordSource(Source):
 
     def like(self, parts: Sequence[Part]) -> RecordSource:
         """Other records behind the same schema, read in this process by one thread: simulated rows (`sources.simulated`)."""
+        # their cells are written plainly, whatever the layout of the records' files
         return RecordSource(
-            self._schema, parts, dataset=self._dataset, memory=self._memory, spool=self._spool, threads=1
+            self._schema.bare, parts, dataset=self._dataset, memory=self._memory, spool=self._spool, threads=1
         )
 
     def count(self) -> int:
@@ -212,9 +218,9 @@ class RecordSource(Source):
         return sum(guarded(f"{part.place} could not be read", part.count) for part in self._parts)
 
 
-def check_id(part: Part, name: str) -> None:
+def check_id(part: Part, name: str, known: Collection[str]) -> None:
     """The id column of a unit: there, once, of a type whose cells can be ids; its values are never looked at here."""
-    _check_there(part, name)
+    _check_there(part, name, known)
     if not is_id(part.kind(name)):
         raise SchemaError(
             f"{part.place}: the id column {name!r} has the type {part.kind(name)}; an id is a whole number, text, binary or a date. Turn "
@@ -222,12 +228,14 @@ def check_id(part: Part, name: str) -> None:
         )
 
 
-def _check_there(part: Part, name: str) -> None:
+def _check_there(part: Part, name: str, known: Collection[str]) -> None:
     found = part.names.count(name)
     if not found:
         listed = ", ".join(map(repr, part.names[:_LISTED])) + (", ..." if len(part.names) > _LISTED else "")
         if may_be_a_record(part.names):
             listed = "a first line with numbers, which may be a record and is not shown"
+        elif part.headed and not any(other in known for other in part.names):
+            listed = "a first line with none of the schema's names, which may be a record and is not shown"
         raise SourceError(
             f"{part.place} has no column {name!r}; it has {listed or 'no columns'}. "
             "Name the schema's columns as the data do, or rename the column in the data"
@@ -236,11 +244,20 @@ def _check_there(part: Part, name: str) -> None:
         raise SourceError(f"{part.place} has more than one column {name!r}", "keep one of them")
 
 
-def _check_column(part: Part, name: str) -> None:
-    _check_there(part, name)
+def _check_column(part: Part, name: str, column: Column, known: Collection[str]) -> None:
+    _check_there(part, name, known)
     kind = part.kind(name)
-    if not is_readable(kind):
+    if column.kind == "date":
+        from confide.sources.dates import check_type  # here, because schemas without dates need not load it
+
+        check_type(part.place, name, kind, cast("Any", column))
+    elif is_typed_date(kind):
         raise SourceError(
-            f"{part.place}: column {name!r} has the type {kind}; a column holds numbers, booleans or text. "
-            "Turn it into one of them first, for instance a date into its year"
+            f"{part.place}: column {name!r} has the type {kind}, and the schema says that it is {column.kind}",
+            f'write {name!r}: cf.Date("1900-01-01", "2006-12-31") with its public bounds; in a file: kind = "date"',
+        )
+    elif not is_readable(kind):
+        raise SourceError(
+            f"{part.place}: column {name!r} has the type {kind}; a column holds numbers, booleans, text or dates",
+            "turn it into one of them first",
         )

@@ -5,6 +5,7 @@ How the studio's answers are made: its templates, the one script, a result's own
 
 from __future__ import annotations
 
+import re
 import socket
 import sys
 import tempfile
@@ -28,7 +29,7 @@ from confide._helpers import clean
 from confide.ask.menu import PUBLICATION, Question, asked_in, by_family, number, question, questions, reading_of
 from confide.core import Plan
 from confide.core.units.privacy_unit import WHOLE, unit_words
-from confide.errors import ConfideError, PlanError
+from confide.errors import ConfideError, FileError, PlanError
 from confide.guarantees import GDP
 from confide.guarantees.plain_words import guess_percent
 from confide.ledger import Ledger, printing
@@ -38,12 +39,14 @@ from confide.results.pages.export import save
 from confide.results.pages.report import listed
 from confide.results.pages.table import interval_head, view
 from confide.schema import Schema
+from confide.schema.draft import Field
 from confide.schema.formulas.names import quoted
+from confide.schema.layout import FileLayout
 from confide.sources import read
-from confide.studio import approvals
+from confide.studio import approvals, ranges, schema_form
 from confide.studio.approvals import ApprovalQueue
 from confide.studio.folder import SCHEMA, Folder, Request, stem_of
-from confide.studio.forms import Form, asked_of, columns_of, plan_of, rows_of, rules_of, schema_of
+from confide.studio.forms import Form, asked_of, columns_of, plan_of, rows_of, rules_of
 from confide.studio.guard import Guard, Keys, policy
 from confide.studio.script import STEPS
 from confide.studio.upload import ENDINGS, LARGEST, ForeignForm, received
@@ -73,6 +76,29 @@ const follow = () => {
 };
 form.addEventListener("input", follow);
 follow();
+"""
+
+#: Asks for the counts when their pane is opened, and forgets them when the page is left.
+PANE = """\
+const pane = document.getElementById("preflight"), told = pane && pane.querySelector("pre");
+const look = async () => {
+  if (!pane.open || told.textContent) return;
+  // Asked once.
+  told.textContent = "Reading the records. Please wait ... ";
+  try {
+    const answer = await fetch(pane.dataset.from, {cache: "no-store"});
+    // Shown as text, kept nowhere. Never as HTML.
+    told.textContent = await answer.text();
+  } catch {
+    told.textContent = "";
+    pane.open = false;
+  }
+};
+if (pane) {
+  // The counts are forgotten.
+  pane.addEventListener("toggle", look);
+  addEventListener("pagehide", () => { told.textContent = ""; pane.open = false; });
+}
 """
 
 
@@ -147,7 +173,9 @@ class Studio:
     def __init__(self, folder: str | Path, port: int, databases: Sequence[str] = ()) -> None:
         self.folder, self.keys, self.port = Folder.at(folder, databases), Keys(), port
         self.desk = ApprovalQueue(self.folder)
+        self.searches = ranges.Searches(self.folder)
         self._contents: dict[str, tuple[str, str]] = {}
+        self._problems: dict[str, tuple[Any, str]] = {}
         self.app = Starlette(
             routes=list(self._routes()),
             middleware=[Middleware(Guard, keys=self.keys, port=port, files={_RECORDS: LARGEST})],
@@ -170,6 +198,7 @@ class Studio:
             ("/request/{name}", self.request),
             ("/request/{name}/steps.{ending}", self.step),
             ("/approve/{nonce}", self.approval),
+            ("/approve/{nonce}/preflight", self.preflight),
             ("/release/{name}", self.report),
             ("/release/{name}/file", self.file),
             ("/release/{name}/report.{ending}", self.written),
@@ -178,6 +207,8 @@ class Studio:
         )
         done: tuple[tuple[str, Callable[[Web, Form], Response]], ...] = (
             ("/schema", self.write_schema),
+            ("/schema/{name}/ranges", self.search_ranges),
+            ("/ranges/{nonce}", self.find_ranges),
             ("/ledger", self.open_ledger),
             ("/ask", self.write_request),
             ("/request/{name}/simulate", self.simulate),
@@ -247,7 +278,7 @@ class Studio:
         own = {name for name, _ in asked}
         return self._page(
             "home",
-            data=self.folder.data(),
+            data=[(name, self._unread(name)) for name in self.folder.data()],
             endings=ENDINGS,
             largest=LARGEST >> 30,
             schemas=self.folder.schemas(),
@@ -256,6 +287,16 @@ class Studio:
             budget=approvals.beginning(self.folder, approvals.first_without(self.folder)),
             loose=[name for name in self.folder.releases() if name not in own],
         )
+
+    def _unread(self, name: str) -> str:
+        """Why a file cannot be read, asked once for each state of it and of the schemas: a workbook is opened for it."""
+        try:
+            state = self.folder.mark(name), tuple(self.folder.mark(one) for one in self.folder.schemas())
+        except ConfideError as error:
+            return str(error)
+        if self._problems.get(name, (None, ""))[0] != state:
+            self._problems[name] = state, self.folder.unread(name)
+        return self._problems[name][1]
 
     def _standing(self, name: str) -> str:
         try:
@@ -277,28 +318,45 @@ class Studio:
         return self._schema_page(web.query_params.get("data", ""), {}, "")
 
     def _schema_page(self, data: str, form: Form, error: str, status: int = 200) -> Response:
-        found = self.folder.fields(data)
-        columns = [{"name": name, "kind": kind, "note": note, "at": at} for at, (name, kind, note) in enumerate(found)]
+        """The form with what was typed. A file that cannot be read has the fields of its layout alone, and why."""
+        found: list[Field] = []
+        layout = FileLayout()
+        try:
+            layout = schema_form.layout_of(form)
+            found, layout = self.folder.fields(data, layout)
+        except FileError:
+            raise
+        except ConfideError as unread:
+            error, status = error or str(unread), 422
+        own = schema_form.placed(found, form)
         return self._page(
             "schema_form",
             status,
             data=data,
             stem=stem_of(data),
-            columns=columns,
-            form=form,
+            rows=schema_form.rows(found, form),
+            kinds=schema_form.KINDS,
+            layout=schema_form.LAYOUT,
+            shown=schema_form.layout_shown(layout, form),
+            file=not self.folder.is_table(data),
+            form=own,
             error=error.split("\n") if error else [],
         )
 
     def write_schema(self, web: Web, form: Form) -> Response:
-        """Write `NAME.schema.toml`, or show the form again with what is wrong in it."""
+        """Write `NAME.schema.toml`, or show the form again with what is wrong in it, or with another layout of the file."""
         data = form.get("data", "")
         name = f"{stem_of(data)}{SCHEMA}"
+        if form.get("again"):
+            return self._schema_page(data, form, "")
         try:
-            made = schema_of(self.folder.fields(data), form)
+            made = schema_form.schema_of(*self.folder.fields(data, schema_form.layout_of(form)), form, data)
             with self.folder.path(name).open("x", encoding="utf-8") as file:
                 file.write(made.to_toml())
         except FileExistsError:
             return self._schema_page(data, form, f"{name} is there already; move it away to write another", 409)
+        except FileError:
+            raise
         except ConfideError as error:
             return self._schema_page(data, form, str(error), 422)
         return to(f"/schema/{quote(name)}")
@@ -312,7 +370,11 @@ class Studio:
             "columns": list(columns_of(found)),
             "rules": rules_of(found),
             "questions": questions(),
+            "open": ranges.open_columns(found),
         }
+        if facts["open"]:
+            ledgers = [(one, approvals.accounts(self.folder, one)) for one in self.folder.ledgers()]
+            facts |= {"data": self.folder.with_columns_of(found), "accounts": approvals.accounts_of(ledgers, found)}
         return self._page(
             "schema",
             name=name,
@@ -320,6 +382,18 @@ class Studio:
             has_budget=approvals.has_one(self.folder, found),
             **facts,
         )
+
+    def search_ranges(self, web: Web, form: Form) -> Response:
+        """The page before ranges are found: what it costs, and what it writes. Nothing is charged yet."""
+        name = web.path_params["name"]
+        columns = [value for key, value in form.items() if re.fullmatch("find[0-9]{1,4}", key)]
+        privacy = GDP(number(form.get("mu", ""), "the cost mu"))
+        made = self.searches.prepare(name, columns, form.get("data", ""), form.get("account", ""), privacy)
+        return self._page("ranges", made=made, name=name)
+
+    def find_ranges(self, web: Web, form: Form) -> Response:
+        """Find the ranges, once, and show the schema that has them."""
+        return to(f"/schema/{quote(self.searches.begin(web.path_params['nonce']))}")
 
     def _schema(self, name: str) -> Schema:
         return Schema.from_toml(self.folder.path(name))
@@ -530,7 +604,17 @@ class Studio:
         """The last page before a charge: plan ID, cost, meaning, what is left."""
         made = self.desk.prepared(web.path_params["nonce"])
         asked = self.folder.request(made.request)
-        return self._page("approve", made=made, asked=asked, state=self.desk.state(asked))
+        return self._page("approve", 200, PANE, made=made, asked=asked, state=self.desk.state(asked))
+
+    def preflight(self, web: Web) -> Response:
+        """What is read of the records of an approval: exact counts, for the pane that asks for them, kept nowhere."""
+        try:
+            text, status = str(self.desk.look(web.path_params["nonce"])), 200
+        except ConfideError as error:
+            text, status = clean(str(error)), 422
+        except Exception:  # its words may be about records
+            text, status = "That stopped. What went wrong is not shown, because its words may be about records.", 500
+        return Response(text, status, {"Content-Security-Policy": "default-src 'none'; sandbox"}, "text/plain")
 
     def begin(self, web: Web, form: Form) -> Response:
         """Begin the release, once; every further click shows the same one."""

@@ -28,8 +28,10 @@ from confide.errors import BudgetExceeded, ConfideError, LedgerBusy, PlanError, 
 from confide.ledger import Ledger, same_name
 from confide.ledger.printing import left, percent
 from confide.schema import Schema
+from confide.schema.layout import FileLayout
 from confide.sources import read
 from confide.sources.coding import FileMark
+from confide.sources.preflight import Preflight, planned_columns, preflight
 from confide.studio.folder import Folder, Request
 from confide.studio.forms import Form
 
@@ -56,6 +58,7 @@ class Prepared:
     cost: Cost
     allow_partial: bool
     mark: FileMark | None = field(repr=False)
+    layout: FileLayout = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -118,8 +121,8 @@ class ApprovalQueue:
         plan = asked.remade_plan()
         schema = Schema.from_dict(plan.schema)
         mark = self._folder.mark(data)
-        records = read(self._folder.records(data), schema)
-        records.check(schema.names)
+        own, records = self._folder.read(data, schema)
+        records.check(schema.in_data)
         if self._folder.path(f"{asked.name}.release.json").exists():
             raise PlanError(
                 f"{asked.name}.release.json is there already, and no release is written over another", "move it away"
@@ -141,6 +144,7 @@ class ApprovalQueue:
                 cost=cost,
                 allow_partial=allow_partial and bool(plan.children),
                 mark=mark,
+                layout=own.file,
             )
         finally:
             book.close()
@@ -158,6 +162,16 @@ class ApprovalQueue:
                 "open the request and approve it again",
             )
         return found
+
+    def look(self, nonce: str) -> Preflight:
+        """Read the records of an approval, and count. PRIVATE: the counts are shown to the steward, and neither kept nor logged."""
+        own = self.prepared(nonce)
+        if self._folder.mark(own.data) != own.mark:
+            raise PlanError(f"{own.data} changed after the approval; approve the request again")
+        plan = self._folder.request(own.request).remade_plan()
+        schema = Schema.from_dict(plan.schema).with_file(own.layout.to_settings())
+        records = read(self._folder.records(own.data), schema)
+        return preflight(records, planned_columns(records, plan.statistics.values()))
 
     def begin(self, nonce: str) -> str:
         """Begin a release unless it, or another of the same request, was begun; returns the request's name."""
@@ -245,7 +259,7 @@ class ApprovalQueue:
             schema = Schema.from_dict(asked.plan.schema)
             book = Ledger.open(self._folder.path(own.ledger), dataset=own.dataset)
             try:
-                records = read(self._folder.records(own.data), schema)
+                records = read(self._folder.records(own.data), schema.with_file(own.layout.to_settings()))
                 with engine.asking(lambda result: reading_of(asked.form)(result)):
                     done = engine.release(asked.plan, records, ledger=book, allow_partial=own.allow_partial)
                 self._held[asked.name] = done

@@ -22,20 +22,24 @@ from typing import IO, Any
 from confide import engine
 from confide._helpers import clean
 from confide.core import Plan, Release
-from confide.errors import ConfideError, FileError, PlanError, SchemaError
+from confide.errors import ConfideError, FileError, PlanError, SchemaError, SourceError
 from confide.ledger import Ledger
 from confide.schema import Schema
-from confide.schema.draft import fields_of
+from confide.schema.draft import Field, fields_of
+from confide.schema.layout import ENDINGS, FileLayout
 from confide.sources import Database, read
 from confide.sources.coding import FileMark
+from confide.sources.source import RecordSource
 
 #: How names of files end that hold records, and of databases whose tables do.
-DATA = (".csv", ".csv.gz", ".parquet", ".pq")
+DATA = ENDINGS
 DATABASES = (".sqlite", ".sqlite3", ".duckdb", ".ddb", ".db")
 #: How the name of a schema's file ends that the studio wrote: before it stands the stem of its records' name.
 SCHEMA = ".schema.toml"
 _VARIABLE = "env:"
 _LONGEST = 60
+# Remedies in Python or TOML.
+_CALLS = re.compile(r"\[file\]|file=|Schema\.draft\(")
 # A request is a plan and a few words.
 _MOST_BYTES = 1 << 24
 
@@ -92,7 +96,7 @@ class Folder:
     # what is there ----------------------------------------------------------------------------------------------------
 
     def data(self) -> list[str]:
-        """What holds records: CSV and Parquet files, and tables of databases ("survey.sqlite/answers", "env:CLINIC/answers")."""
+        """What holds records: files of every format, and tables of databases ("survey.sqlite/answers", "env:CLINIC/answers")."""
         ledgers = self.ledgers()
         places = [name for name in self._names(*DATABASES) if name not in ledgers]
         tables = [
@@ -124,43 +128,86 @@ class Folder:
         place, mark, table = name.partition("/")
         return self._database(place).query(table) if mark else self.path(name)
 
-    def fields(self, name: str) -> list[tuple[str, str, str]]:
-        """Name, kind and note of each column, from metadata; `PlanError` for a file whose columns no comma separates."""
+    def fields(self, name: str, layout: FileLayout) -> tuple[list[Field], FileLayout]:
+        """The columns of a file, from metadata, and the layout in which they were found."""
         try:
-            return fields_of(self.records(name))
-        except SchemaError as error:
-            if "delimiter=" not in str(error):
-                raise PlanError(str(error).replace(f"{self.root}{os.sep}", "")) from None
-        # numbers of such a file often have a comma, too, and would all count as missing: nobody would see it before the charge
-        raise PlanError(
-            f"the columns of {name} are separated by another mark than a comma",
-            "save it with commas between columns and points in numbers "
-            "(a spreadsheet does that as CSV UTF-8), or as Parquet",
-        )
+            return fields_of(self.records(name), layout)
+        except (SchemaError, SourceError) as error:
+            told = str(error)
+            if _CALLS.search(error.remedy):  # what a form has fields for
+                several = f" ({error.allowed})" if error.allowed else ""
+                told = f"{error.problem}{several}; say how the file is laid out, on the page that describes it"
+            raise PlanError(told.replace(f"{self.root}{os.sep}", "")) from None
+
+    @staticmethod
+    def is_table(name: str) -> bool:
+        """Whether a name of records is that of a table of a database."""
+        return "/" in name
 
     def mark(self, name: str) -> FileMark | None:
         """The state of the file that holds the records; None of a database elsewhere."""
         place = name.partition("/")[0]
         return None if place.startswith(_VARIABLE) else FileMark.of(self.path(place))
 
-    def records_of_schema(self, schema: Schema) -> str | None:
-        """The records that a schema was written for: survey.schema.toml is of survey.csv. None where no file is, or several are."""
-        stems = set()
-        for name in self._names(SCHEMA):
+    def unread(self, name: str) -> str:
+        """Why the columns of a file cannot be read, in the layout of the schema that names it; empty where they can."""
+        if self.is_table(name):
+            return ""
+        named = [made.file for made in self._made() if made.file.name == name]
+        try:
+            self.fields(name, named[0] if named else FileLayout())
+        except ConfideError as error:
+            return str(error)
+        return ""
+
+    def _made(self, digest: str | None = None) -> list[Schema]:
+        """The schemas of the folder that can be read; digest: those with this one."""
+        found = []
+        for name in self.schemas():
             with suppress(ConfideError):
-                if Schema.from_toml(self.path(name)).digest == schema.digest:
-                    stems.add(name.removesuffix(SCHEMA))
-        found = [name for name in self.data() if stem_of(name) in stems]
-        return found[0] if len(found) == 1 else None
+                found.append(Schema.from_toml(self.path(name)))
+        return [made for made in found if digest in (None, made.digest)]
+
+    def with_layout(self, schema: Schema, name: str) -> Schema:
+        """A plan's schema, which has no layout of files, with that of the records of this name.
+
+        It is that of the folder's schema with the same facts that names these records, else of the only one with these facts.
+        """
+        made = self._made(schema.digest)
+        layouts = [one.file for one in made if one.file.name == name] or [one.file for one in made]
+        bare = {replace(one, name=None) for one in layouts}
+        if len(bare) > 1:
+            raise PlanError(
+                f"several schemas of this folder describe these columns, and say differently how {clean(name)} is laid out",
+                f'write name = "{clean(name)}" in [file] of the schema that is of it',
+            )
+        return schema.with_file(bare.pop().to_settings()) if bare else schema
+
+    def read(self, name: str, schema: Schema) -> tuple[Schema, RecordSource]:
+        """The records of a name, by a plan's schema; and that schema with their layout."""
+        own = self.with_layout(schema, name)
+        return own, read(self.records(name), own)
+
+    def records_of_schema(self, schema: Schema) -> str | None:
+        """The records that a schema names, where they are here and have its columns. None where no schema names any, or several do."""
+        named = {made.file.name for made in self._made(schema.digest)} - {None}
+        there = [name for name in self.data() if name in named]
+        return there[0] if len(there) == 1 and self._has_columns(there[0], schema) else None
+
+    def _has_columns(self, name: str, schema: Schema) -> bool:
+        try:
+            own = self.with_layout(schema, name)
+            if own.file.kind_of(name) == "sheet":  # whose reading is that of all cells
+                held = {field.name for field in self.fields(name, own.file)[0]}
+                return all(own.file.names.get(one, one) in held for one in own.in_data)
+            read(self.records(name), own).check(schema.in_data)
+        except ConfideError:
+            return False
+        return True
 
     def with_columns_of(self, schema: Schema) -> list[str]:
         """All records that have the columns of a schema, by their names and types alone."""
-        found = []
-        for name in self.data():
-            with suppress(ConfideError):
-                read(self.records(name), schema).check(schema.names)
-                found.append(name)
-        return found
+        return [name for name in self.data() if self._has_columns(name, schema)]
 
     def schemas(self) -> list[str]:
         return [name for name in self._names(".toml") if not name.endswith(".publication.toml")]

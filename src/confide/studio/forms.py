@@ -1,19 +1,18 @@
-"""What forms hold: a schema's public facts, a question, a publication of many; as values, or as words of what is wrong in them."""
+"""What forms hold: a question, a publication of many; as values, or as words of what is wrong in them; and what pages say of a schema."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from confide import engine
 from confide.ask import tests
-from confide.ask.menu import PUBLICATION, TESTS, asked_in, method_of_form, named_in, number, privacy_of
+from confide.ask.menu import PUBLICATION, TESTS, asked_in, method_of_form, named_in, privacy_of
 from confide.core import Plan
 from confide.errors import PlanError
 from confide.methods.publication import Publication
-from confide.schema import Categorical, Schema, Unit
-from confide.schema.toml import column_from_settings
+from confide.schema import Categorical, Schema
 
 Form = Mapping[str, str]
 
@@ -60,11 +59,13 @@ def plan_of(form: Form, schema: Schema) -> Plan:
 
 def rules_of(schema: Schema) -> dict[str, str]:
     """What a missing value of each column, and a label that is no level, counts as."""
-    rules = {name: schema[name].on_missing for name in schema.names}
-    return {
-        name: "excluded" if rule == "drop" else f"{rule:g}" if isinstance(rule, float) else str(rule)
-        for name, rule in rules.items()
-    }
+    rules = {}
+    for name in schema.names:
+        column = schema[name]
+        rule = column.on_missing
+        said = str(rule) if isinstance(column, Categorical) or isinstance(rule, str) else column.said(rule)
+        rules[name] = "excluded" if rule == "drop" else said
+    return rules
 
 
 def columns_of(schema: Schema) -> Iterator[tuple[str, str, str]]:
@@ -73,50 +74,10 @@ def columns_of(schema: Schema) -> Iterator[tuple[str, str, str]]:
         column = schema[name]
         if isinstance(column, Categorical):
             yield name, "categorical", ", ".join(map(str, column.levels))
+        elif not any(column.declared):
+            yield name, column.kind, "no bounds: each release finds its own"
         else:
-            yield name, type(column).__name__.lower(), f"{column.low:g} to {column.high:g}"
-
-
-def schema_of(fields: Sequence[tuple[str, str, str]], form: Form) -> Schema:
-    """The schema that a filled form describes. fields: of the records, in the form's order."""
-    columns: dict[str, Any] = {}
-    for at, (name, found, _) in enumerate(fields):
-        own = {key: form.get(f"{key}{at}", "").strip() for key in ("kind", "low", "high", "levels", "missing", "from")}
-        if not own["kind"]:
-            # bounds of a boolean stand in the form from the beginning
-            if any(own[key] for key in ("levels", "from", *(() if found == "boolean" else ("low", "high")))):
-                raise PlanError(f"column {name!r}: choose its kind, or clear its fields to leave it out")
-            continue
-        table: dict[str, Any] = {"kind": own["kind"], "on_missing": _rule(own["missing"], name, own["kind"])}
-        if own["kind"] == "categorical":
-            table["levels"] = [one.strip() for one in own["levels"].split(",") if one.strip()]
-        else:
-            table |= {end: _bound(own[end], f"column {name!r}: {end}", own["kind"]) for end in ("low", "high")}
-        if not own["from"]:
-            raise PlanError(
-                f"column {name!r}: say where its bounds or levels are known from (an answer scale, a law, a yearbook)"
-            )
-        columns[name] = column_from_settings(name, {**table, "provenance": {"kind": "public", "text": own["from"]}})
-    unit: Any = form.get("unit", "").strip()
-    if not unit:
-        raise PlanError(
-            "say who is protected: one row, or one person with all rows, by the column that tells persons apart"
-        )
-    return Schema(
-        columns, dataset=form.get("dataset", "").strip() or None, unit="record" if unit == "record" else Unit(unit)
-    )
-
-
-def _rule(text: str, name: str, kind: str) -> str | float | int:
-    """What a missing value counts as, and a label that is no level: nothing, a level, a number within the bounds."""
-    if kind == "categorical" or text in ("", "drop", "midpoint"):
-        return text or "drop"
-    return _bound(text, f"column {name!r}: what a missing value counts as", kind)
-
-
-def _bound(text: str, what: str, kind: str) -> float | int:
-    value = number(text, what)
-    return int(value) if kind == "integer" and value == int(value) else value
+            yield name, column.kind, f"{column.said(column.low)} to {column.said(column.high)}"
 
 
 def _whole(text: str) -> int:

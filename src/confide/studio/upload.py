@@ -22,6 +22,7 @@ from starlette.requests import Request as Web
 from confide._helpers import later
 from confide.errors import ConfideError, PlanError
 from confide.schema import Schema
+from confide.schema.layout import FileLayout
 from confide.studio.folder import DATA, DATABASES, SCHEMA, Folder
 
 multipart = later("python_multipart")
@@ -211,7 +212,16 @@ def _page_of(folder: Folder, name: str) -> str:
             raise PlanError(f"{name} has no table that can be listed, as a SQLite or DuckDB file has; it was not kept")
         return f"/schema?data={quote(tables[0])}" if len(tables) == 1 else "/"
     try:
-        folder.fields(name)
+        folder.fields(name, FileLayout())
     except ConfideError as error:
-        raise PlanError(f"{name} was not kept: {error}") from None
+        # in another encoding, or of one of its sheets, it may be read: its page asks which
+        if not any(_is_read(folder, name, other) for other in (FileLayout(encoding="cp1252"), FileLayout(sheet=1))):
+            raise PlanError(f"{name} was not kept: {error}") from None
     return f"/schema?data={quote(name)}"
+
+
+def _is_read(folder: Folder, name: str, layout: FileLayout) -> bool:
+    try:
+        return bool(folder.fields(name, layout)[0])
+    except ConfideError:
+        return False

@@ -113,11 +113,8 @@ class ColumnCodes(CodedColumns):
     def practice(self, n: int) -> Iterator[Array]:
         """Two tables of simulated records, which are public, and one of a single record again and again."""
         for seed in (1, 2):
-            frame = self.schema.sample(n, seed=seed)
-            codes = np.empty((len(self.columns), n))
-            for j, name in enumerate(self.columns):
-                column, values = self.schema[name], frame[name].to_numpy()
-                codes[j] = column.code_labels(values) if isinstance(column, Categorical) else column.code(values)
+            made = CodedFrame.of(self.schema.sample(n, seed=seed), self.schema).codes
+            codes = np.stack([made[name] for name in self.columns])
             yield self.table(codes)
         yield self.table(np.repeat(codes[:, :1], n, axis=1))
 

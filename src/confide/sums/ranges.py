@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array, Whole
 from confide.core import Allowance, Method, Noisy, Plan, RecordMap, Statistic
 from confide.core.exact import digest
+from confide.core.lost_values import SHARE
 from confide.core.ranges import MOST_BEYOND, ColumnRange, RangeStep, as_fine, fine_row, from_fine
 from confide.errors import PlanError
 from confide.schema import Integer, Numeric, Schema
@@ -474,6 +475,10 @@ class RangedMethod(Method):
 
     of_means: ClassVar[bool] = False
 
+    @property
+    def counts_lost(self) -> bool:
+        return True
+
     def summed(self, schema: Schema) -> tuple[str, ...]:
         """The columns that enter its sums: those of its design. Override where there is none."""
         return tuple(self._design(schema).columns)
@@ -492,7 +497,7 @@ class RangedMethod(Method):
             return noise
         share = float(share_of(range(columns), of_means=True))
         one = strategy(BINS)
-        weight = records * sqrt(amount / (1 - share) * share / columns)
+        weight = records * sqrt(amount / (1 - share - float(SHARE)) * share / columns)
         hidden = _SEEN * sqrt(float(np.median(one.upto))) / weight
         # a third is left for what lies beyond
         if hidden > _MOST_HIDDEN or 3 * _BAND[BINS] * sqrt(float(one.upto[1])) / weight > MOST_BEYOND:

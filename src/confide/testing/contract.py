@@ -69,7 +69,9 @@ def a_unit_of_more_rows_gets_more_noise(case: Case) -> None:
     if case.schema.design is not None:
         return  # a design is of persons who count once each, and such a schema refuses more rows
     schema = Schema(
-        {name: case.schema[name] for name in case.schema.names}, rows_per_unit=2 * case.schema.rows_per_unit
+        {name: case.schema[name] for name in case.schema.in_data},
+        rows_per_unit=2 * case.schema.rows_per_unit,
+        derive={name: own.settings for name, own in case.schema.derive.items()},
     )
     for relation in case.method.relations:
         asked = dataclasses.replace(case.privacy, relation=relation)
@@ -288,16 +290,21 @@ def _declined(found: Run) -> bool:
     return found.release is None or found.release.status != "released"
 
 
+def _ends(column: Any) -> tuple[Any, Any, Any]:
+    """Both bounds, and a missing value, as the data hold them."""
+    if column.kind == "date":
+        return (*column.text_of(np.array([column.low, column.high])), None)
+    return column.low, column.high, float("nan")
+
+
 def _frames(case: Case) -> Iterator[pd.DataFrame]:
     """Few and many records, evenly drawn and at the edges of their bounds."""
     many, edges = case.schema.sample(max(_RECORD_NUMBERS), 24), edge_frame(case.schema, max(_RECORD_NUMBERS))
     for size in _RECORD_NUMBERS:
         yield many.iloc[:size]
     yield edges
-    numbers = {name: case.schema[name] for name in case.schema.names}
-    ends = [
-        (column.low, column.high, float("nan")) for column in numbers.values() if not isinstance(column, Categorical)
-    ]
+    numbers = {name: case.schema[name] for name in case.schema.in_data}
+    ends = [_ends(column) for column in numbers.values() if not isinstance(column, Categorical)]
     names = [name for name, column in numbers.items() if not isinstance(column, Categorical)]
     for values in zip(*ends, strict=True):
         yield many.assign(**dict(zip(names, values, strict=True)))

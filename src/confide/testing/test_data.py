@@ -101,9 +101,12 @@ def edge_frame(schema: Schema, n: int) -> pd.DataFrame:
     """Test data of which half sit on bounds, beyond them, or are missing."""
     frame = schema.sample(n, 4)
     generator = np.random.Generator(np.random.PCG64(9))
-    for name in schema.names:
+    for name in schema.in_data:
         column = schema[name]
         if isinstance(column, Categorical):
+            continue
+        if column.kind == "date":
+            frame[name] = _edge_dates(frame[name], column, generator)
             continue
         values = frame[name].to_numpy(dtype=float).copy()
         choice = generator.integers(0, 14, len(values))
@@ -113,6 +116,16 @@ def edge_frame(schema: Schema, n: int) -> pd.DataFrame:
             values[choice == k] = special
         frame[name] = values
     return frame
+
+
+def _edge_dates(values: pd.Series[Any], column: Any, generator: np.random.Generator) -> pd.Series[Any]:
+    """Dates of which half sit on bounds, beyond them, or are missing."""
+    edges = [*column.text_of(np.array([column.low, column.high])), "0001-01-01", "9999-12-31", None, "31.02.2000"]
+    texts = np.array(column.text_of(values.to_numpy().astype("datetime64[D]").astype(np.int64)), dtype=object)
+    choice = generator.integers(0, 2 * len(edges), len(values))
+    for k, special in enumerate(edges):
+        texts[choice == k] = special
+    return pd.Series(texts, index=values.index, dtype=object)
 
 
 def hostile_frames(schema: Schema) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -140,6 +153,7 @@ def hostile_frames(schema: Schema) -> Iterator[tuple[str, pd.DataFrame]]:
 
 def _fill(frame: pd.DataFrame, schema: Schema, value: float) -> pd.DataFrame:
     filled = frame.copy()
-    for name in schema.names:
-        filled[name] = value if schema[name].kind != "categorical" else "no such label"
+    words = {"categorical": "no such label", "date": "no such date"}
+    for name in schema.in_data:
+        filled[name] = words.get(schema[name].kind, value)
     return filled

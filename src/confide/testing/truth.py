@@ -82,7 +82,7 @@ def population(schema: Schema) -> pd.DataFrame:
     frame = schema.sample(_POPULATION, 10)
     generator = np.random.Generator(np.random.PCG64(12))
     factor = generator.normal(size=_POPULATION)
-    for name in schema.names:
+    for name in schema.in_data:
         column = schema[name]
         values = frame[name]
         if isinstance(column, Categorical):
@@ -176,6 +176,12 @@ def _sampled(case: Case, people: pd.DataFrame, seed: int) -> pd.DataFrame:
     return people.iloc[generator.integers(0, len(people), size)]
 
 
+def _with_derived(people: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Test data with the derived columns too, whose ranges a release may have found."""
+    coded = CodedFrame.of(people, schema)
+    return people.assign(**{name: coded[name].to_numpy() for name in schema.derive})
+
+
 def _own_truth(
     case: Case, people: pd.DataFrame, seed: int, truth: pd.Series[float], release: Release
 ) -> pd.Series[float]:
@@ -186,7 +192,9 @@ def _own_truth(
     sampled = method_parameters(case.method).get("inference") == "dataset"
     if not sampled and not any(own.clips for own in release.ranges.values()):
         return truth
-    whole = CodedFrame.of(_sampled(case, people, seed) if sampled else people, release.plan.declared)
+    whole = CodedFrame.of(
+        _with_derived(_sampled(case, people, seed) if sampled else people, case.schema), release.plan.declared
+    )
     found = case.method.reference(whole.where(case.method.where))
     part = _SIZE / _POPULATION if _extensive(case) and not sampled else 1.0
     return pd.Series({name: float(found[name]) * part for name in truth.index})

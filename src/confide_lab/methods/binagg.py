@@ -48,16 +48,15 @@ from confide.errors import PlanError
 from confide.guarantees import Guarantee
 from confide.guarantees.validation import is_whole
 from confide.methods.regression.evidence.normal_equations import Line, coefficient_names, line_of, to_units
-from confide.methods.regression.evidence.sample_size_advice import UNCHECKED, clipped_share
 from confide.methods.regression.evidence.sparse_levels import unseen_levels
 from confide.methods.regression.linear_estimates import LinearEstimates, legend
 from confide.methods.regression.reference import least_squares
-from confide.methods.regression.sums.linear_rows import ClippedRows
 from confide.results.base import level_legend
 from confide.schema import Categorical, CodedFrame, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide_lab.aggregates.bins import Folded, NoisyBins, draw_bins, plan_bins, read_bins
 from confide_lab.aggregates.trees import Paths
+from confide_lab.methods.clipped_responses import UNCHECKED, ClippedRows, clipped_share
 
 __all__ = ["BinAgg", "BinLine"]
 
@@ -209,14 +208,7 @@ class BinAgg(FormulaMethod):
             constants={"depth": paths.depth, "codes": list(paths.steps)},
             target=f"linear regression of {design.response.name} on {', '.join(design.names)}, from bins, for comparison",
             intervals_for="nothing: a line from noisy bins, without intervals",
-            warnings=(
-                *parse_formula(self.formula, schema).notes,
-                *(
-                    ()
-                    if self.clipping_check
-                    else ("responses outside their bounds are clipped and not counted: clipping_check=False",)
-                ),
-            ),
+            warnings=parse_formula(self.formula, schema).notes,
         )
 
     def _depth(self, terms: int) -> int:
@@ -289,7 +281,7 @@ class BinAgg(FormulaMethod):
         if not self.clipping_check:
             return ("clipping_not_checked",), UNCHECKED
         seen, text = clipped_share(release["clipping"], count, ClippedRows.unit)
-        return ("response_clipped",) if seen else (), text
+        return ("values_clipped",) if seen else (), text
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """The least-squares line of the clipped response."""

@@ -74,8 +74,8 @@ def test_audit_finds_the_sensitivity_attained_and_never_exceeded(radius: float |
     assert found.ok
     exact = {(f.name, f.relation): f.lower_bound for f in found if f.attack == "exact difference"}
     for relation in ("add-remove", "substitute"):
-        # rounding leaves a few steps of 2^20
-        assert 0.9999 * sqrt(0.8) < exact["class_means sums", relation] <= sqrt(0.8)
+        # rounding leaves a few steps of 2^20; a hundredth is for clipped and unread values
+        assert 0.9999 * sqrt(0.8 * 0.99) < exact["class_means sums", relation] <= sqrt(0.8 * 0.99)
 
 
 place = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1))

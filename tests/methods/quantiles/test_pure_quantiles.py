@@ -153,7 +153,7 @@ def test_ends_that_are_the_declared_bound_alone_are_said_under_gdp_too() -> None
             quantiles=(0.02, 0.5),
             privacy=cf.GDP(1.0),
             ledger=None,
-            noise=SimulatedNoise(2),
+            noise=SimulatedNoise(3),
         )
 
     some = asked(300)

@@ -165,8 +165,8 @@ def test_clipped_responses_raise_a_flag() -> None:
     frame = records(4_000, 6)
     frame.loc[frame.index[:600], "y"] = 99.0
     method = BinAgg("y ~ a + b")
-    assert "response_clipped" in method.infer(released(method, frame, SimulatedNoise(3))).flags
-    assert "response_clipped" not in method.infer(released(method, records(4_000, 6), SimulatedNoise(3))).flags
+    assert "values_clipped" in method.infer(released(method, frame, SimulatedNoise(3))).flags
+    assert "values_clipped" not in method.infer(released(method, records(4_000, 6), SimulatedNoise(3))).flags
 
 
 @pytest.mark.long

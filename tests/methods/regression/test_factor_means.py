@@ -14,6 +14,7 @@ from tests.simulated import simulated
 
 import confide as cf
 from confide.core import Release, exact_cost
+from confide.core.lost_values import NAME as LOST
 from confide.methods.regression.factors.draw import FactorMeans
 from confide.methods.regression.factors.reading import LevelFit, LevelTables
 from confide.methods.regression.factors.results import Reading
@@ -93,7 +94,7 @@ def test_group_means_are_the_means_and_clipped_responses_count_at_the_bounds() -
     result = cf.infer(drawn("y ~ 0 + f", frame, noise=ZeroNoise()))
     means = frame.assign(y=frame.y.clip(0, 100)).groupby("f").y.mean()
     np.testing.assert_allclose(result.estimates, means, atol=3e-5)
-    assert "response_clipped" in result.flags
+    assert "values_clipped" in result.flags
 
 
 def test_a_smaller_model_of_the_same_release_is_its_own_least_squares() -> None:
@@ -115,7 +116,7 @@ def test_the_shares_add_up_to_the_request(formula: str, relation: str, clipping_
     # every scale is an exact rational, rounded up at 2^-50 or so
     assert cost is not None
     assert 0.999999 * Fraction(0.7) ** 2 < cost.amount <= Fraction(0.7) ** 2
-    assert plan.passes == (1 if set(plan.statistics) <= {"clipping", "sums"} else 3)
+    assert plan.passes == (1 if set(plan.statistics) <= {LOST, "sums"} else 3)
     assert method.plan(SCHEMA, cf.GDP(0.7, relation=relation), n=5_000).event == plan.event
 
 

@@ -201,7 +201,7 @@ def test_clipped_values_of_a_derived_response_are_counted() -> None:
     frame = pd.DataFrame({"x": generator.random(3000), "y": np.exp(generator.normal(1.5, 1.5, 3000))})
     method = robust("log(y) ~ x", term_bounds={"log(y)": (0, 2)})
     release = cf.release(method, cf.read(frame, schema), cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1))
-    assert "response_clipped" in cf.infer(release).flags
+    assert "values_clipped" in cf.infer(release).flags
 
 
 def test_heavy_residuals_are_flagged() -> None:

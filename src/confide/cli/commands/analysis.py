@@ -50,11 +50,12 @@ from confide.cli.options import (
     Alpha,
     Data,
     Dataset,
-    Delimiter,
     Executor,
     Fields,
+    FileOptions,
     Nominal,
     Parameters,
+    PreflightOptions,
     Privacy,
     Seed,
     Verbose,
@@ -339,7 +340,8 @@ def release(
     ],
     *,
     account: Account,
-    delimiter: Delimiter = ",",
+    file: FileOptions,
+    preflight: PreflightOptions,
     executor: Executor = None,
     allow_partial: AllowPartial = False,
     simulate: Seed = None,
@@ -348,8 +350,9 @@ def release(
     """Charge the ledger, draw the noise, write the release of a plan.
 
     The file may be published: it holds noisy statistics, the plan and the guarantee.
-    Exit code 6 means that a step after the charge failed; the charge stays. If the
-    file cannot be written, the release is printed on stdout.
+    Before the charge, stderr says how the records are read: exact counts, for the
+    steward only. Exit code 6 means that a step after the charge failed; the charge
+    stays. If the file cannot be written, the release is printed on stdout.
 
     Example:
 
@@ -369,9 +372,10 @@ def release(
             book = open_ledger(account.ledger, account.dataset, schema.dataset)
             check_relation(registry.get(planned.method.name), book)
         with session.doing("opening the data", private=True):
-            source = source_of(data, schema, delimiter, executor)
+            source = source_of(data, schema, file, executor)
         session.cheaper = partial(plan_command, planned, ledger=account.ledger, dataset=account.dataset)
-        paid = pay(session, planned, source, book, account, simulate, Delivery(place, allow_partial=allow_partial))
+        result = Delivery(place, allow_partial=allow_partial)
+        paid = pay(session, planned, source, book, account, simulate, result, preflight)
         keep(session, place, paid.release)
     after(session, paid, output)
     session.say(f"Next       confide infer {output}")

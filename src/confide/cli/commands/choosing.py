@@ -17,7 +17,7 @@ from confide.cli.files import Drawings, check_places, load_schema, write_output
 from confide.cli.options import Force, Json, Plot, Privacy, SchemaFile, spread
 from confide.cli.session import Refused, Session
 from confide.cli.tables import facts, table
-from confide.errors import ConfideError, PrivacyError
+from confide.errors import PrivacyError
 
 if TYPE_CHECKING:
     from confide import engine, registry
@@ -50,8 +50,8 @@ def explore(
     session: Session = ctx.obj
     with session.doing("reading the schema"):
         found = load_schema(schema)
-    fitting = [(one, formula) for one in menu.questions() if (formula := one.asked_of(found)) is not None]
-    asked = [(one, formula) for one, formula in fitting if not _refused(one, formula, found)]
+    fitting = [(one, one.asked_of(found)) for one in menu.questions()]
+    asked = [(one, formula) for one, formula in fitting if formula is not None]
     rows = [(one.words, one.says, f"confide {one.command.format(formula)}") for one, formula in asked]
     session.say("\n".join(f"{words}: {says}\n  {command}" for words, says, command in rows))
     session.say(
@@ -66,10 +66,11 @@ def explore(
         "\nSeveral analyses with one charge and one report: confide publish publication.toml survey.csv --ledger ledger.db"
     )
     session.say(f"with this publication.toml:\n\n{many}")
-    left = [one.words for one in menu.questions() if one.asked_of(found) is None]
+    rest = [one for one, formula in fitting if formula is None]
+    refused = [one.words for one in rest if one.asked_of(_plainly(found)) is not None]
+    left = [one.words for one in rest if one.words not in refused]
     if left:
         session.say(f"\nNo column fits: {'; '.join(left)}")
-    refused = [one.words for one, formula in fitting if (one, formula) not in asked]
     if refused:
         session.say(f"\nNot available for the survey design or the privacy unit of this schema: {'; '.join(refused)}")
     questions = [
@@ -79,21 +80,11 @@ def explore(
     session.answer({"questions": questions, menu.PUBLICATION: many, "no_column_fits": left, "refused": refused})
 
 
-def _refused(one: Any, formula: str, found: Schema) -> bool:
-    """Whether the plan of an analysis refuses the schema: its design, its clusters, or its privacy unit."""
-    from confide.guarantees import GDP
-    from confide.schema import Unit
+def _plainly(found: Schema) -> Schema:
+    """The columns alone, each row a person's: what a design, clusters or an id column refuse, these would not."""
+    from confide.schema import Schema
 
-    if found.design is None and found.cluster is None and not isinstance(found.unit, Unit):
-        return False  # what fits the columns is answered, and plans take their time
-    try:
-        made = menu.method_of_form({"kind": one.name, "formula": formula, "inference": "population"})
-        if one.test:
-            tests.check_groups(one.method, made, found)
-        engine.plan(made, found, GDP(1.0))
-    except ConfideError:
-        return True
-    return False
+    return found if found.plain else Schema(found.columns)
 
 
 def _opening(found: Schema) -> str:

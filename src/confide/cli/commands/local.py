@@ -11,18 +11,18 @@ from typing import Annotated, Any
 import typer
 
 from confide._helpers import progress_bar
-from confide.cli.engine import charged_words, open_ledger
+from confide.cli.engine import charged_words, look as preflighted, open_ledger
 from confide.cli.files import Drawings, answer_result, check_places, load_schema, show_result
 from confide.cli.options import (
     Account,
     Alpha,
-    Delimiter,
+    FileOptions,
     Json,
+    PreflightOptions,
     Privacy,
     SchemaFile,
     Seed,
     Written,
-    delimiter_of,
     spread,
 )
 from confide.cli.session import Refused, Session, reading_only
@@ -102,9 +102,10 @@ def protect(
         bool, typer.Option("--accept-verbatim-rows", help="Confirm that some rows get no noise (--zeta).")
     ] = False,
     look: Annotated[bool, typer.Option("--plan", help="Print the guarantee and stop.")] = False,
-    delimiter: Delimiter = ",",
     simulate: Seed = None,
     *,
+    file: FileOptions,
+    preflight: PreflightOptions,
     protection: Protection,
     privacy: Privacy,
     account: Account,
@@ -138,7 +139,8 @@ def protect(
     book = open_ledger(account.ledger, account.dataset, public_schema.dataset)
     session.ledger = account.ledger
     session.dataset = None if book is None else book.dataset
-    source = read(data, public_schema, delimiter=delimiter_of(delimiter))
+    source = read(data, public_schema, file=file.entries())
+    preflighted(session, source, (*made.protection.protected, *made.protection.public), preflight)
     with session.paying("protecting the rows", ledger=book is not None), _bar() as step:
         made = local.protect_source(
             source,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from confide.cli.engine import PaidRelease, begin, charging, open_ledger, say_charged
+from confide.cli.engine import PaidRelease, begin, charging, look, open_ledger, say_charged
 from confide.cli.files import check_places, keep, load_schema, reserve, write_output
-from confide.cli.options import Account, Delimiter, Force, Json, Privacy, Seed, Written, delimiter_of, spread
+from confide.cli.options import Account, FileOptions, Force, Json, PreflightOptions, Privacy, Seed, Written, spread
 from confide.cli.session import Refused, Session
 from confide.cli.tables import facts, table
 from confide.errors import SchemaError
@@ -39,6 +39,7 @@ _SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The sch
 
 
 @app.command()
+@spread
 def draft(
     ctx: typer.Context,
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.")],
@@ -46,15 +47,20 @@ def draft(
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write the schema to this file; left out, to stdout."),
     ] = None,
-    delimiter: Delimiter = ",",
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Ask for the public facts at the terminal, and write each answer at once.")
+    ] = False,
     force: Force = False,
     json: Json = False,
+    *,
+    file: FileOptions,
 ) -> None:
     """Write a first schema from the names and types of a file; you fill in public facts.
 
     Reads metadata only and no record. A CSV file has no types, so fill in its kinds,
     too. Bounds must come from public knowledge (for example an answer scale), because
-    bounds from the data disclose something about single persons.
+    bounds from the data disclose something about single persons. With --ask it asks for
+    each of them.
 
     Example:
 
@@ -62,13 +68,21 @@ def draft(
     """
     session: Session = ctx.obj
     check_places({"-o": output}, {"the data": data})
+    if ask:
+        from confide.cli.interview import conduct
+        from confide.schema.layout import layout_from_settings
+        from confide.sources.formats.databases import table_at
+
+        conduct(session, table_at(data) or data, output, layout_from_settings(file.entries()))
+        session.answer({"wrote": output})
+        return
     with reserve(output, force=force) as place:
-        from confide.schema.draft import draft as drafted
+        from confide.schema import Schema
 
         with session.doing("drafting the schema", private=True):
             from confide.sources.formats.databases import table_at
 
-            text = drafted(table_at(data) or data, delimiter=delimiter_of(delimiter))
+            text = Schema.draft(table_at(data) or data, file=file.entries())
         if place is None:
             session.say(text.rstrip("\n"))
         else:
@@ -78,6 +92,7 @@ def draft(
 
 
 @app.command()
+@spread
 def check(
     ctx: typer.Context,
     schema: _SchemaArgument,
@@ -85,30 +100,44 @@ def check(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also compare names and types with a file, and count undeclared labels.",
+            help="Also compare names and types with a file, and count how its records are read.",
         ),
     ] = None,
-    delimiter: Delimiter = ",",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit code 1 where records are not read as declared; that code is private.")
+    ] = False,
+    tolerate: Annotated[
+        float, typer.Option(metavar="SHARE", help="With --strict: the share of a column's cells that may be unread.")
+    ] = 0.01,
+    ids: Annotated[
+        str | None, typer.Option("--id", metavar="NAME", help="A column of ids that should have one row each.")
+    ] = None,
     json: Json = False,
+    *,
+    file: FileOptions,
 ) -> None:
     """Check a schema and print its columns.
 
-    With --data it compares names and types, and counts undeclared labels in the
-    records. Stdout is public. The counts go to stderr, without noise and for the
-    steward only: do not publish or log them.
+    With --data it compares names and types, and counts how the records are read.
+    Stdout is public. The counts go to stderr, exact and for the steward only: do not
+    publish or log them. The exit code says nothing of them, but with --strict.
 
     Example:
 
     confide schema check schema.toml --data survey.csv
     """
     session: Session = ctx.obj
+    if data is None and (strict or ids is not None):
+        raise Refused(f"{'--strict' if strict else '--id'} is about records", "give --data FILE")
+    if not 0 <= tolerate < 1:
+        raise Refused(f"--tolerate takes a share from 0 to 1, got {tolerate:g}", "write --tolerate 0.01")
     with session.doing("reading the schema"):
         found = load_schema(schema)
     if data is not None:
         from confide.sources import read
 
         with session.doing("checking names and types", private=True):
-            source = read(data, found, delimiter=delimiter_of(delimiter))
+            source = read(data, found, file=file.entries(), ids=ids)
             source.check(found.names)
     table(session, ("column", "kind", "values", "missing", "provenance"), _cells(found))
     spreads = _spreads(found)
@@ -127,8 +156,13 @@ def check(
             *([("data", f"{data}: {_fits(data)}")] if data is not None else []),
         ],
     )
-    if data is not None:
-        _tell_unmatched(session, source)
+    notes = [
+        f"{code} lies within the bounds of {name}: cells of {code} are read as missing"
+        for name, code in _covered(found)
+    ]
+    for note in notes:
+        session.say(f"note: {note}")
+    fails = data is not None and _preflighted(session, source, ids, tolerate) and strict
     session.answer(
         {
             "columns": [_column(name, found[name]) for name in found.names],
@@ -139,8 +173,15 @@ def check(
             "dataset": found.dataset,
             "schema_sha256": found.digest,
             "data": data,
+            "notes": notes,
         }
     )
+    if fails:
+        session.note(
+            "--strict: a column has no value, a row another width, or too many cells are unread. The exit code 1 is private, as the counts "
+            "are: keep it out of logs that others see"
+        )
+        raise typer.Exit(1)
 
 
 def _whose(found: Schema) -> list[tuple[str, str]]:
@@ -213,9 +254,10 @@ def bounds(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the release to this file.")
     ] = None,
-    delimiter: Delimiter = ",",
     simulate: Seed = None,
     *,
+    file: FileOptions,
+    preflight: PreflightOptions,
     privacy: Privacy,
     account: Account,
     written: Written,
@@ -242,6 +284,7 @@ def bounds(
             session.dataset = None if book is None else book.dataset
         if place is not None:
             place.take(_RELEASE)
+        _look_at(session, data, columns, file, preflight)
         with charging(session, book, simulate, "finding the bounds") as noise:
             found = find_bounds(
                 data,
@@ -249,7 +292,7 @@ def bounds(
                 privacy=requested,
                 ledger=book,
                 noise=noise,
-                delimiter=delimiter_of(delimiter),
+                file=file.entries(),
                 **account.counted,
             )
         keep(session, place, found.release)
@@ -270,22 +313,38 @@ def bounds(
     )
 
 
-def _tell_unmatched(session: Session, source: RecordSource) -> None:
-    """Undeclared labels, counted for the steward: on stderr only. No exit code and no JSON depends on records."""
-    from confide.sources.undeclared_labels import unmatched_labels
+def _look_at(session: Session, data: Path, columns: str, file: FileOptions, asked: PreflightOptions) -> None:
+    """The preflight of columns that have no bounds yet."""
+    from confide.methods.quantiles.ranges import Ranges
+    from confide.schema import Numeric, Schema
+    from confide.sources import read
 
-    with session.doing("counting undeclared labels", private=True):
-        found = unmatched_labels(source)
-    if not found:
-        return
-    session.note(
-        "\nFor the data steward only, counted from the records without noise. Do not publish or log these lines."
-    )
-    for name, count in found.items():
-        rule = source.schema[name].on_missing
-        then = "records with one are excluded" if rule == "drop" else f"each counts as {rule}"
-        said = f"undeclared labels, which count as missing: {count} ({then})"
-        session.note(f"  {name}: {said if count else 'every label matches a declared level'}")
+    with session.doing("opening the data", private=True):
+        names = Ranges(columns).columns
+        source = read(data, Schema({name: Numeric() for name in names}), file=file.entries())
+    look(session, source, names, asked)
+
+
+def _covered(found: Schema) -> Iterator[tuple[str, str]]:
+    """Columns with a code of missing values that lies within their bounds, and the code."""
+    from confide.schema.missing import code_ranges, code_text
+
+    for name in found.names:
+        column: Any = found[name]
+        if column.kind in ("numeric", "integer") and any(column.declared):
+            for code in column.missing or ():
+                if any(column.low <= high and low <= column.high for low, high in code_ranges([code])):
+                    yield name, code_text(code)
+
+
+def _preflighted(session: Session, source: RecordSource, ids: str | None, tolerate: float) -> bool:
+    """Show how the records are read, on stderr alone; whether --strict fails. No JSON depends on records."""
+    from confide.sources.preflight import preflight
+
+    with session.doing("the preflight", private=True):
+        found = preflight(source, ids=ids)
+    session.note(f"\n{found}")
+    return found.fails(tolerate)
 
 
 def _fits(data: Path) -> str:
@@ -322,7 +381,9 @@ def _cells(schema: Schema) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for name in schema.names:
         facts = _column(name, schema[name])
-        values = _some(facts["levels"]) if facts["levels"] else _bounds(facts["low"], facts["high"])
+        dates = facts["kind"] == "date"
+        ends = f"{facts['low']} to {facts['high']}" if dates else _bounds(facts["low"], facts["high"])
+        values = _some(facts["levels"]) if facts["levels"] else ends
         rows.append((name, facts["kind"], values, _text(facts["on_missing"]), _source(facts["provenance"])))
     return rows
 
@@ -369,15 +430,15 @@ def _text(rule: str | float) -> str:
 
 def _column(name: str, column: Any) -> dict[str, Any]:
     """The public facts of a column as plain numbers and text."""
-    labels = column.kind == "categorical"
+    labels, dates, rule = column.kind == "categorical", column.kind == "date", column.on_missing
     return {
         "name": name,
         "kind": column.kind,
-        "low": column.low if not labels and column.declared[0] else None,
-        "high": column.high if not labels and column.declared[1] else None,
+        "low": None if labels or not column.declared[0] else column.said(column.low) if dates else column.low,
+        "high": None if labels or not column.declared[1] else column.said(column.high) if dates else column.high,
         "steps": column.steps,
         "levels": list(column.levels) if labels else None,
-        "on_missing": column.on_missing,
+        "on_missing": column.said(rule) if dates and not isinstance(rule, str) else rule,
         "provenance": column.provenance.to_dict(),
         "typical": _typical(column),
     }

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from confide.core.allowance import UNIT_SHARE, Allowance
 from confide.core.events import BudgetItem, Composed, Event, exact_cost
 from confide.core.exact import digest
+from confide.core.lost_values import facts_of, flags_of, hardly_read
 from confide.core.plan import Plan
 from confide.core.ranges import judged
 from confide.core.release import Noisy, Release
@@ -242,14 +243,28 @@ def counted(release: Release) -> Counted | None:
 
 
 def shown(result: _Result, release: Release) -> _Result:
-    """The result with what its ranges say of its status, and its unit of its flags and facts, once."""
+    """The result with what its ranges say of its status, and its clipped values and its unit of its flags and facts, once."""
     if release.ranges:
         one: Any = result
         terms = getattr(getattr(one, "design", None), "terms", ())
         status, reason = judged(release.ranges, one.status, one.reason, [term.name for term in terms])
         if reason != one.reason:
             result = one.withheld(status, reason)
+    result = _with_lost(result, release)
     return result if release.plan.declared.plain else _with_units(result, release)
+
+
+def _with_lost(result: _Result, release: Release) -> _Result:
+    """The result with the flags and facts of clipped and unread values."""
+    lost, one = release.lost, cast(Any, result)
+    ranged = [name for name, own in release.ranges.items() if own.clips]
+    reason = hardly_read(lost)
+    if reason and one.status in ("valid", "partial"):
+        result = one.withheld("imprecise", "; ".join(filter(None, (reason, one.reason))))
+    flags, facts = flags_of(lost, ranged), facts_of(lost, ranged)
+    if release.plan.method.parameters.get("clipping_check") is False:
+        flags, facts = ("clipping_not_checked",), (("Clipped", "not checked (clipping_check=False)"),)
+    return _with(result, flags=flags, facts=facts)
 
 
 def _with_units(result: _Result, release: Release) -> _Result:
@@ -276,12 +291,16 @@ def _with_units(result: _Result, release: Release) -> _Result:
             flags = (*flags, "few_independent_units")
         words = found.words(k, weighted=weighted, whole=whole, per=per, every=every)
         facts = (*facts, (f"Units ({schema['unit']['column']}, noisy)", words))
+    kept = {"kept": release.plan.kept} if getattr(result, "kept", None) == "" and release.plan.kept else {}
+    return _with(result, flags=flags, facts=facts, **kept)
+
+
+def _with(result: _Result, *, flags: tuple[str, ...], facts: tuple[tuple[str, str], ...], **more: Any) -> _Result:
+    """The result with these flags and facts after its own, each once, and with other fields."""
     added: dict[str, tuple[Any, ...]] = {"flags": flags, "facts": facts}
-    more: dict[str, Any] = {
+    more |= {
         name: (*known, *new)
         for name, given in added.items()
         if (known := getattr(result, name, None)) is not None and (new := [one for one in given if one not in known])
     }
-    if getattr(result, "kept", None) == "" and release.plan.kept:
-        more["kept"] = release.plan.kept
     return cast(_Result, replace(cast(Any, result), **more)) if more and is_dataclass(result) else result

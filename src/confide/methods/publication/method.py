@@ -40,7 +40,8 @@ from confide.core import (
     Source,
     statements_hold,
 )
-from confide.core.events import Event, exact_cost
+from confide.core.events import Composed, Event, exact_cost
+from confide.core.lost_values import NAME as LOST, counted_together, shared_public
 from confide.core.meter import in_rounds
 from confide.core.plan import method_parameters
 from confide.core.ranges import ColumnRange, in_ranges, spend_name, to_public
@@ -246,13 +247,18 @@ class Publication(Method):
                 problems.append((name, error))
         if problems:
             raise faulty(problems)
-        children = counted_once(children)
+        children, counts, paid = counted_together(counted_once(children))
+        event, statistics = of_parts(children), statistics_of(children)
+        if counts is not None:
+            assert isinstance(event, Composed)
+            event = Composed((allowance.spend(LOST, counts, paid / allowance.amount), *event.parts))
+            statistics = {LOST: counts, **statistics}
         return Plan.of(
             self,
             schema,
             _assuming(allowance, children.values()),
-            of_parts(children),
-            statistics_of(children),
+            event,
+            statistics,
             n=n,
             passes=max(child.passes for child in children.values()),
             target=f"{len(self._made)} {'analysis' if len(self._made) == 1 else 'analyses'}: {', '.join(self._made)}",
@@ -417,6 +423,10 @@ class Publication(Method):
                 meter.fail(name)
             else:
                 public |= {prefixed(name, key): values for key, values in outcome.value.items()}
+        lost = meter.all_drawn.get(LOST)
+        if lost is not None:
+            shared = shared_public(lost.decode(), sqrt(lost.variance), plan.children)
+            public |= {prefixed(name, LOST): own for name, own in shared.items() if not found[name].failed}
         return public
 
     # infer ----------------------------------------------------------------------------------------------------------

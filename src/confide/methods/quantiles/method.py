@@ -152,6 +152,10 @@ class Quantiles(Method):
     )
     asks: ClassVar[tuple[str, ...]] = ("quantiles", "inference")
 
+    @property
+    def counts_lost(self) -> bool:
+        return True
+
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str) or not self.formula.strip():
             raise PlanError(

@@ -95,8 +95,8 @@ class ColumnRangeTable(BaseResult):
         for name, own in self.schema.columns.items():
             before = columns.get(name, own)
             rule = before.on_missing if before.on_missing in ("drop", "midpoint") else "drop"
-            columns[name] = replace(own, on_missing=rule, provenance=told)
-        return schema.with_columns(columns)
+            columns[name] = replace(own, on_missing=rule, provenance=told, missing=before.missing)
+        return schema.with_data_columns(columns)
 
     def to_toml(self) -> str:
         """Give the entries for a schema's file.

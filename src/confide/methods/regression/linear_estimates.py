@@ -67,13 +67,6 @@ class DesignEstimates(Estimates):
         cluster = None if self.design is None else self.design.schema.cluster
         return what + ("" if cluster is None else f", clusters {cluster.column}")
 
-    @property
-    def bounded(self) -> str:
-        if self.design is None:
-            return ""
-        response = self.design.response
-        return f"{self.response} to [{response.low:g}, {response.high:g}]"
-
     def _line(self, frame: Any, alpha: float) -> tuple[Vector, Vector, Vector]:
         """The fit at the rows of a public frame, its standard error, and the margin of error of its interval at level 1 - alpha.
 

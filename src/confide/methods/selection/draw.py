@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from confide._arrays import Array
 from confide.core import BudgetItem, Noise, Noisy, Plan, RecordMap, Release, Source, Statistic, Total, leaves
 from confide.core.exact import digest, pack, round_up
+from confide.core.lost_values import UNREAD
 from confide.errors import PlanError
 from confide.results import Estimates
 from confide.results.pages.content import Flag
@@ -60,17 +61,17 @@ def uniform(noise: Noise, weights: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class CodedRecords(CodedColumns):
-    """One record as the codes of chosen rows: schema columns (-1 where missing under "drop") and `outside(NAME)`."""
+    """One record as the codes of chosen rows: schema columns (-1 where missing under "drop") and `read(NAME)`."""
 
     @property
     def largest(self) -> list[int]:
-        """The largest code of each row: 1 of `outside(NAME)`."""
+        """The largest code of each row: that of an unread cell of `read(NAME)`."""
         names = self.schema.names
-        return [max(self.schema[name].steps - 1, 1) if name in names else 1 for name in self.columns]
+        return [max(self.schema[name].steps - 1, 1) if name in names else UNREAD for name in self.columns]
 
     @property
     def digest(self) -> str:
-        return digest(["coded records", self.schema.without_typical.to_dict(), list(self.columns)])
+        return digest(["coded records", self.schema.bare.to_dict(), list(self.columns)])
 
     def __call__(self, codes: Array) -> Array:
         return np.array(codes, dtype=np.float64)

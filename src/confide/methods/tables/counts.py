@@ -467,6 +467,10 @@ class _CountMethod(TableMethod):
 
     per_level: ClassVar[bool] = True
 
+    @property
+    def counts_lost(self) -> bool:
+        return True
+
     def about(self, schema: Any) -> Layout:
         layout = of_each_level(Layout.of(self.formula, schema, weights=self.weights))
         self._check(layout)
@@ -595,7 +599,8 @@ class Counts(_CountMethod):
         layout = self.about(schema)
         known = self.knows_total(layout, relation, n)
         mu = least_mu(layout, self.precision, 2.0 if relation == "substitute" else 1.0, known=known)
-        return GDP(mu, relation=relation)
+        left = Allowance.of(GDP(mu, relation=relation), self, schema).left
+        return GDP(mu / sqrt(left), relation=relation)
 
     def _priceable(self, schema: Any) -> bool:
         """Whether rows count once each, so that the noise of a cell is what its marginal's share gives."""
@@ -612,7 +617,7 @@ class Counts(_CountMethod):
         allowance = Allowance.of(privacy, self, schema)
         least = self.priced(schema, allowance.relation, n)
         assert isinstance(least, GDP)
-        if sqrt(allowance.amount) < least.mu * (1 - 1e-9):
+        if sqrt(allowance.amount / allowance.left) < least.mu * (1 - 1e-9):
             raise PlanError(
                 f"precision={dict(self.precision)!r} costs {least}, and {privacy} is less",
                 f"leave the privacy out, or write {least!r}, or larger wishes",

@@ -16,7 +16,7 @@ from confide.schema import Categorical, Schema, Unit
 from confide.schema.formulas.expression import summary_words
 from confide.schema.formulas.formula import cut, parsed
 from confide.schema.formulas.names import column_named, hidden, parted, quoted, restored, sides, unknown_names
-from confide.sums.cells.cell_sums import Attribute, Axes, Crossing
+from confide.sums.cells.cell_sums import Attribute, Axes, Crossing, cut_point
 from confide.sums.cells.moments import Measure
 from confide.sums.cells.weighted_cells import CappedWeight
 from confide.sums.columns import columns_of
@@ -328,7 +328,7 @@ class FormulaReader:
     def _cut(self, inside: str) -> Attribute:
         first, *rest = inside.split(",")
         try:
-            points = [float(part) for part in rest]
+            points = [cut_point(part.strip()) for part in rest]
         except ValueError:
             raise PlanError(
                 f"cut({self.spelled(inside)}) in {self.shown!r} takes a column and numbers",

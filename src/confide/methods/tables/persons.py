@@ -152,6 +152,11 @@ class _OfPersons:
     designs: ClassVar[bool] = False
     verb: ClassVar[str]
 
+    @property
+    def counts_lost(self) -> bool:
+        # clipped and unread values are counted by records
+        return False
+
     def about(self, schema: Any) -> Layout:
         layout = _layout(self, schema)
         self._check(layout)  # type: ignore[attr-defined]

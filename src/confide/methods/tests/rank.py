@@ -34,7 +34,7 @@ from confide.noise import keyed_generator
 from confide.schema import CodedFrame, Schema
 from confide.schema.formulas.formula import cut
 from confide.schema.formulas.names import column_named, parted, sides
-from confide.sums.cells.cell_sums import Attribute, Crossing
+from confide.sums.cells.cell_sums import Attribute, Crossing, cut_point
 from confide.sums.cells.moments import Measure
 from confide.sums.coding import BOUND, ends
 from confide.sums.columns import practice_codes
@@ -123,6 +123,10 @@ class _Ranks(Method):
         if not isinstance(self.formula, str) or not self.formula.strip():
             raise PlanError(f"{type(self).__name__} takes a formula, got {self.formula!r}", f"write {self._example}")
 
+    @property
+    def counts_lost(self) -> bool:
+        return True
+
     def about(self, schema: Any) -> RankAbout:
         """The maps of both rounds; `PlanError` or `SchemaError` for what cannot be planned from public facts."""
         raise NotImplementedError
@@ -199,7 +203,7 @@ def _attribute(text: str, schema: Any, example: str) -> Attribute:
         return Attribute.of(column_named(text, schema.names), schema)
     name, *points = parted(call.group(1), ",")
     try:
-        return Attribute.cut(column_named(name.strip(), schema.names), [float(point) for point in points], schema)
+        return Attribute.cut(column_named(name.strip(), schema.names), [cut_point(point) for point in points], schema)
     except ValueError as error:
         if isinstance(error, PlanError) or not points:
             raise

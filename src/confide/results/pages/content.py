@@ -164,6 +164,8 @@ class Shown:
         given["legend"] = (*given.get("legend", ()), *ranges_told(release))
         if plan.where is not None:
             given["facts"] = (*given.get("facts", ()), ("Subgroup", plan.where.strip()))
+        if plan.asked.derive:
+            given["facts"] = (*given.get("facts", ()), ("Derived", _definitions(plan)))
         return cls(**given)
 
     # what a family gives --------------------------------------------------------------------------------------------------
@@ -179,11 +181,6 @@ class Shown:
     def crossed(self, alpha: float) -> Sequence[Any] | None:
         """The printed columns of a table of two factors, crossed; None for one row for each number."""
         return None
-
-    @property
-    def bounded(self) -> str:
-        """The response and the bounds that it is clipped to, such as "income to [0, 9000]"; "" where a method has none."""
-        return ""
 
     def line(self, alpha: float) -> str:
         """A sentence below the rows, such as a test's statistic with its p-value."""
@@ -515,6 +512,14 @@ def notes(result: Shown) -> tuple[tuple[str, str], ...]:
     return tuple((label, clean(level_text(text))) for label, text in lines if text)
 
 
+def _definitions(plan: Any) -> str:
+    """How the derived columns that a plan names follow from others; nothing where it names none."""
+    from confide.schema.derive import named_in  # here, because schemas without derived columns need not load it
+
+    found = named_in(plan.asked, (plan.method.parameters, plan.where))
+    return "; ".join(f"{own.name} is {own.text}" for own in found)
+
+
 #: Of the facts and notes that a family gives, those below every printed table, and their labels there.
 _BRIEF = {
     "Winner": "Winner",
@@ -525,7 +530,8 @@ _BRIEF = {
     "Prior": "Prior",
     "Made": "Made",
     "Line": "Line",
-    "Clipped responses": "Clipped",
+    "Clipped": "Clipped",
+    "Unread values": "Unread values",
     "Every number": "Status",
     "Missing": "Missing",
     "n/a": "n/a",
@@ -535,6 +541,7 @@ _BRIEF = {
     "Cells": "Cells",
     "Ranges": "Ranges",
     "Subgroup": "Subgroup",
+    "Derived": "Derived",
 }
 # Notes below a table, and characters of a note of two lines.
 _MOST, _TWO_LINES = 6, 125
@@ -553,9 +560,12 @@ def brief(result: Shown, *, alone: bool = True, whole: bool = False) -> tuple[tu
     lines = _lines(result, alone)
     if whole or len(lines) <= _MOST:
         return lines
-    lines = _lines(result, alone, joined=True)
+    # shares that are not worth a flag are the first to go
+    quiet = () if "values_clipped" in result.flags else ("Clipped",)
+    if sum(label not in quiet for label, _ in lines) > _MOST:
+        lines = _lines(result, alone, joined=True)
     # the levels that rows are compared with say more than a bound that is in the intervals
-    order = ("Missing", "Bias", "Reference", "Caution")
+    order = (*quiet, "Missing", "Bias", "Reference", "Caution")
     spare = [line for label in order for line in reversed(lines) if line[0] == label]
     left = spare[: max(len(lines) - _MOST, 0)]
     *kept, (label, text) = (line for line in lines if line not in left)
@@ -577,7 +587,9 @@ def _lines(result: Shown, alone: bool, *, joined: bool = False) -> tuple[tuple[s
     for label, text in own:
         if label in _BRIEF and (alone or label != "Every number"):
             parts = [part for part in text.split("; ") if part.startswith(_RULE)] if label == "Missing" else [text]
-            parts = [result.bounded, *parts] if label == "Clipped responses" and result.bounded else parts
+            if label == "Derived" and len(text) > _TWO_LINES:
+                names = [part.partition(" is ")[0] for part in text.split("; ") if " is " in part]
+                parts = [f"{', '.join(names)} (how: summary(verbose=True))"]
             at = next((place for place, line in enumerate(lines) if line[0] == _BRIEF[label]), len(lines))
             lines[at : at + 1] = [(_BRIEF[label], "; ".join([*(text for _, text in lines[at : at + 1]), *parts]))]
     lines += bias_words(result)

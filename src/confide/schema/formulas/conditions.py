@@ -152,7 +152,7 @@ def parse_predicate(text: str, schema: Schema) -> Predicate:
     comparison that labels or bounds do not allow. Also for a condition that is constant by the schema.
     """
     check_where(text)
-    return _read(text, schema.without_typical)
+    return _read(text, schema.bare)
 
 
 @lru_cache(maxsize=256)
@@ -234,7 +234,11 @@ class _Reader:
         held = sum(high - low + 1 for low, high in spans)
         if 0 < held < column.steps:
             return spans
-        bounds = "" if isinstance(column, Categorical) else f", whose bounds are {column.low:g} and {column.high:g}"
+        bounds = (
+            ""
+            if isinstance(column, Categorical)
+            else f", whose bounds are {column.said(column.low)} and {column.said(column.high)}"
+        )
         raise self._refused(
             f"{shown!r} is {'true' if held else 'false'} for every value that the schema allows{bounds}; take it out"
         )
@@ -252,9 +256,12 @@ class _Reader:
                     f"{self.text!r}; its levels are: {', '.join(column.levels[:20])}{', ...' if column.steps > 20 else ''}"
                 )
             return [(place, place)]
-        if not is_number(value):
-            raise self._refused(f"{shown!r} compares the numeric column {name!r} with {value!r}; write a finite number")
-        return _ordered(column, word, float(value))
+        point = column.point(value)
+        if point is None:
+            dated = column.kind == "date"
+            kind, wanted = ("date", "a date in quotes, as in '2024-07-01'") if dated else ("numeric", "a finite number")
+            raise self._refused(f"{shown!r} compares the {kind} column {name!r} with {value!r}; write {wanted}")
+        return _ordered(column, word, point)
 
     def _column(self, tree: ast.Name | ast.Attribute) -> str:
         text = ast.unparse(tree)

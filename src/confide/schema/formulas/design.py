@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,19 +44,38 @@ def public_columns(frame: Any, names: Sequence[str], schema: Schema) -> dict[str
     held = _held(frame)
     cells: dict[str, Any] = {}
     for name in names:
+        if name not in held and name in schema.derive and set(schema.behind([name])) <= set(held):
+            continue
         if name not in held:
             raise PlanError(
                 f"the frame has no column {name!r}{near_match(name, held)}; it has: {', '.join(held) or 'none'}",
                 f"add {name!r}, the prediction needs {', '.join(names)}",
             )
         cells[name] = frame[name]
+    behind = [name for name in schema.behind(name for name in names if name not in cells) if name not in cells]
+    cells |= {name: frame[name] for name in behind}
     lengths = {len(column) for column in cells.values() if not _is_single(column)}
     if len(lengths) > 1:
         raise PlanError(f"the columns {', '.join(names)} of the frame must have one length, got {sorted(lengths)}")
     rows = lengths.pop() if lengths else 1
-    return {
+    found = {
         name: _column(name, [column] * rows if _is_single(column) else column, schema) for name, column in cells.items()
     }
+    return _with_derived(found, names, schema) if len(found) < len(names) or behind else found
+
+
+def _with_derived(found: dict[str, Array], names: Sequence[str], schema: Schema) -> dict[str, Array]:
+    """Public columns with the derived ones that the frame lacks: from their inputs, which are clipped as records are."""
+    from confide.schema.derive import derived_codes  # here, because schemas without derived columns need not load it
+
+    codes = {name: schema[name].code(values) for name, values in found.items()}
+    made = derived_codes(schema, codes)
+
+    def values(name: str) -> Array:
+        column = schema[name]
+        return column.decode(made[name]) if isinstance(column, Grid) else made[name]
+
+    return {name: found[name] if name in found else values(name) for name in names}
 
 
 def has_columns(data: Any) -> bool:
@@ -92,6 +111,9 @@ def _column(name: str, cells: Any, schema: Schema) -> Array:
     column = schema[name]
     if isinstance(column, Categorical):
         return column.indices(cells.to_list() if hasattr(cells, "to_list") else list(cells))
+    if column.kind == "date":
+        days: Array = cast("Any", column).days_of(cells)
+        return days
     try:
         if hasattr(cells, "to_numpy") and type(cells).__module__.startswith("pandas"):
             values = cells.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -107,7 +129,7 @@ def _column(name: str, cells: Any, schema: Schema) -> Array:
 
 
 # Rows that are computed together: small enough for the processor's cache, large enough that calls cost little.
-_BLOCK = 4096
+BLOCK = 4096
 
 
 #: A level in the name of a coefficient.
@@ -304,10 +326,10 @@ class ModelMatrix:
         """Codes of derived terms, block by block into their rows; which records they lose, None when no record is lost."""
         rows = column_codes.shape[1]
         needed = dict.fromkeys(column for term, _ in derived for column in term.columns)
-        room = {name: _aligned(_BLOCK) for name in needed}
+        room = {name: aligned(BLOCK) for name in needed}
         lost = np.zeros(rows, dtype=np.bool_)
-        for start in range(0, rows, _BLOCK):
-            stop = min(start + _BLOCK, rows)
+        for start in range(0, rows, BLOCK):
+            stop = min(start + BLOCK, rows)
             values = {name: self._column_block(name, column_codes, start, stop, room[name]) for name in needed}
             done: _Parts = {}
             for term, row in derived:
@@ -399,7 +421,7 @@ def _complete(column_codes: Array) -> NDArray[np.bool_] | None:
     return np.asarray((column_codes >= 0).all(axis=0))
 
 
-def _aligned(size: int) -> Array:
+def aligned(size: int) -> Array:
     """A float64 array that starts at a multiple of 64 bytes, the widest vector of today's processors."""
     raw = np.empty(size + 8, dtype=np.float64)
     first = -raw.ctypes.data % 64 // 8

@@ -1,8 +1,8 @@
 """One factor of a formula: an arithmetic expression of columns, read with Python's `ast` and evaluated here.
 
 Allowed are columns, finite constants, + - * /, powers with a constant exponent, log, log1p, sqrt, exp, abs (also as
-np.log and so on) and I(). Everything is elementwise: what a record gives depends on that record alone. Whatever learns
-from data (a mean, a spread, knots, levels) is refused with the reason.
+np.log and so on), I(), and days_between() of dates. Everything is elementwise: what a record gives depends on that
+record alone. Whatever learns from data (a mean, a spread, knots, levels) is refused with the reason.
 
 What a formula meant that asks for a summary by name, as `mean(income) ~ region`: a table's columns are what it sums up.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.errors import PlanError
+from confide.schema.dates import day_of
 from confide.schema.formulas.interval_arithmetic import Interval, repeated_product
 from confide.schema.formulas.names import hidden, quoted, restored, unknown_names
 from confide.schema.schema import Schema
@@ -96,6 +97,7 @@ _OPERATORS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Interval, Inter
 _SYMBOLS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
 _SPLINE = "its knots and basis would be learned from the records; write powers, as in x + I(x ** 2), or abs(x - 40) for a bend at 40"
+_OTHERS = "it is of other records and no function of one; "
 _REFUSED = {
     "scale": "the mean and the standard deviation would be learned from the records; write I((x - 40) / 10) with public constants",
     "standardize": "the mean and the standard deviation would be learned from the records; write I((x - 40) / 10) with public constants",
@@ -105,7 +107,46 @@ _REFUSED = {
     "lag": "it would mix records; add the earlier value as a column of the same record",
     "Q": "names are quoted by backticks: write `odd name`",
     "C": "it stands alone: declare the column as Categorical([...]) in the schema and write its name",
+    **dict.fromkeys(
+        ("rank", "percent_rank", "ntile", "percentile"), _OTHERS + "cut at public points, { cut = ..., at = [...] }"
+    ),
+    **dict.fromkeys(
+        ("lead", "diff", "shift"), "it would mix records; add the other value as a column of the same record"
+    ),
+    **dict.fromkeys(
+        ("cumsum", "cumprod", "cumulative", "cumcount"),
+        _OTHERS + "add the value up to then as a column of the same record",
+    ),
+    **dict.fromkeys(("first", "last", "min", "max", "mode"), _OTHERS + "add it as a column of the same record"),
+    **dict.fromkeys(
+        ("row_number", "rownum", "rowid"), "the place of a record says nothing about it; write a column of the data"
+    ),
+    **dict.fromkeys(
+        ("today", "now", "current_date", "sysdate"),
+        "it would be another day in each run; write the date, as in years_between(birth, '2024-07-01')",
+    ),
+    **dict.fromkeys(
+        ("random", "rand", "runif", "rnorm", "uniform"),
+        "a derived value is the same in each run; draw it in the data, before they are read",
+    ),
+    **dict.fromkeys(("join", "merge", "lookup"), "it would read other records; join in the data, before they are read"),
+    **dict.fromkeys(
+        ("regex", "match", "replace", "sub", "substr", "substring", "split", "contains", "lower", "upper"),
+        'free text has no public levels; name the levels, as in { recode = ..., to = {...}, else = "missing" }',
+    ),
 }
+
+
+def refusal(name: str) -> str:
+    """Why a function of this name is refused, and what to write instead; nothing for a name that is in no list.
+
+    >>> refusal("today").partition(";")[0]
+    'it would be another day in each run'
+    """
+    plain = re.sub(r"^(np|numpy)\.", "", name)
+    if plain.lower() in _SUMMARIES:
+        return _OTHERS + f"ask for it in a table, {_SUMMARIES[plain.lower()][0]}"
+    return _REFUSED.get(plain, _REFUSED.get(plain.lower(), ""))
 
 
 @dataclass(frozen=True)
@@ -147,6 +188,52 @@ class Expression:
     def interval(self, bounds: Mapping[str, Interval]) -> Interval:
         """Public bounds of the factor from those of its columns, by interval arithmetic."""
         return _interval(self.node, bounds)
+
+    def undefined(self, bounds: Mapping[str, Interval]) -> str:
+        """The operation that is not defined for some values within the bounds; nothing where all are."""
+        return next((_WORDS.get(node.kind, node.kind) for node in _nodes(self.node) if not _defined(node, bounds)), "")
+
+    def whole(self, bounds: Mapping[str, Interval], whole: Collection[str]) -> bool:
+        """Whether it is a whole number wherever the columns `whole` are, and computed exactly."""
+        return all(_is_whole(node, bounds, whole) for node in _nodes(self.node))
+
+
+_WORDS = {"/": "a quotient", "power": "a power"}
+# Up to here every whole number is a double.
+_EXACT = 2.0**53
+
+
+def _nodes(node: _Node) -> Iterator[_Node]:
+    yield node
+    for argument in node.arguments:
+        yield from _nodes(argument)
+
+
+def _defined(node: _Node, bounds: Mapping[str, Interval]) -> bool:
+    """Whether an operation is defined for all values within the bounds of its last argument."""
+    if not node.arguments:
+        return True
+    last = _interval(node.arguments[-1], bounds)
+    if node.kind in ("log", "log1p"):
+        return last.low > (0.0 if node.kind == "log" else -1.0)
+    if node.kind == "sqrt":
+        return last.low >= 0.0
+    if node.kind == "/":
+        return 0.0 not in last
+    if node.kind == "power":
+        return (node.value >= 0.0 or 0.0 not in last) and (float(node.value).is_integer() or last.low >= 0.0)
+    return True
+
+
+def _is_whole(node: _Node, bounds: Mapping[str, Interval], whole: Collection[str]) -> bool:
+    if node.kind == "column":
+        fits = node.value in whole
+    elif node.kind in ("constant", "power"):
+        fits = float(node.value).is_integer() and (node.kind == "constant" or node.value >= 0.0)
+    else:
+        fits = node.kind in ("+", "-", "*", "abs")
+    own = _interval(node, bounds)
+    return fits and -_EXACT <= own.low <= own.high <= _EXACT
 
 
 def _evaluate(node: _Node, values: Mapping[str, Array]) -> Any:
@@ -276,6 +363,11 @@ class _Reader:
         name = self._text(tree)
         if name not in self.schema:
             raise unknown_column(name, self.schema, self.formula)
+        if self._depth and self.schema[name].kind == "date":
+            raise PlanError(
+                f"the formula {self.formula!r} uses the date {name!r} in arithmetic, and a date alone is not an amount",
+                f"write days_between({quoted(name)}, '2024-07-01'), or years_between in [derive] of the schema",
+            )
         if self._depth and self.schema[name].kind == "categorical":
             raise PlanError(
                 f"the formula {self.formula!r} uses the categorical column {name!r} in arithmetic, but labels are not "
@@ -293,12 +385,33 @@ class _Reader:
                 raise self._refused(tree, f"{function} takes exactly one expression, as in {function}(x)")
             inner = self.node(tree.args[0])
             return inner if function == "I" else _Node(function, arguments=(inner,))
+        if function == "days_between":
+            return self._days_between(tree)
         if meant := summary_words(self.formula):
             raise PlanError(f"the formula {self.formula!r} is refused: {meant}")
-        reason = _REFUSED.get(function, _REFUSED.get(function.lower()))
+        reason = refusal(name)
         raise self._refused(
             tree, reason or f"{name} is not among the functions that are known to look at one record only"
         )
+
+    def _days_between(self, tree: ast.Call) -> _Node:
+        """The days from one date to another: the second less the first."""
+        if len(tree.args) != 2 or tree.keywords:
+            raise self._refused(tree, "days_between takes two dates, as in days_between(admitted, '2024-07-01')")
+        first, second = (self._date(one) for one in tree.args)
+        return _Node("-", arguments=(second, first))
+
+    def _date(self, tree: ast.expr) -> _Node:
+        day = day_of(tree.value) if isinstance(tree, ast.Constant) and isinstance(tree.value, str) else None
+        if day is not None:
+            return _Node("constant", float(day))
+        name = self._text(tree)
+        if isinstance(tree, (ast.Name, ast.Attribute)) and name not in self.schema:
+            raise unknown_column(name, self.schema, self.formula)
+        if name not in self.schema or self.schema[name].kind != "date":
+            raise self._refused(tree, "days_between takes columns of dates, and dates in quotes such as '2024-07-01'")
+        self.columns[name] = None
+        return _Node("column", name)
 
     def _powered(self, tree: ast.BinOp) -> _Node:
         exponent = self.node(tree.right)

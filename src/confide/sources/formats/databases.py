@@ -489,6 +489,7 @@ _KINDS = {
     "integer": ("int", "integer", "bigint", "smallint", "tinyint", "mediumint", "hugeint", "uint", "ubigint", "usmallint", "utinyint"),
     "numeric": ("real", "float", "double", "numeric", "decimal"),
     "categorical": ("char", "character", "text", "varchar", "nvarchar", "clob", "enum", "string", "user-defined", "bpchar"),
+    "date": ("date", "datetime", "timestamp"),
 }  # fmt: skip
 _NOTES = {"boolean": ": false is 0, true is 1", "integer": '; or "numeric", or "categorical" with levels = ["1", "2"]'}
 
@@ -625,5 +626,6 @@ def _kind_of(declared: str) -> tuple[str, str]:
         return "?", '"numeric", "integer" or "categorical": the column has no declared type'
     note = f"{clean(declared)} in the database"
     base = re.split(r"[\d (\[]", low)[0]
-    kind = "" if low.endswith("[]") else next((one for one, names in _KINDS.items() if base in names), "")
+    other = low.endswith(("[]", "with time zone"))
+    kind = "" if other else next((one for one, names in _KINDS.items() if base in names), "")
     return kind, note + _NOTES.get(kind, "")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from confide.errors import SourceError
+from confide.schema.layout import ENDINGS
 from confide.sources.coding import FileMark, file_at, guarded
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -148,7 +149,7 @@ class FolderListing:
     @property
     def others(self) -> bool:
         """Whether there are files of records that no folder is read for: with them left out, a part would stand for the whole."""
-        return any(_is_data(one, (".csv", ".csv.gz", ".pq")) for one in self.inside or ())
+        return any(_is_data(one, tuple(end for end in ENDINGS if end != ".parquet")) for one in self.inside or ())
 
     @property
     def folders(self) -> tuple[Any, set[str]]:

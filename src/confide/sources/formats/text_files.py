@@ -8,63 +8,105 @@ that line alone:
 
 - a line is cut at every delimiter; one carriage return before the newline is dropped;
 - a line with a quote character is read separately, by the rules of RFC 4180;
+- other encodings than UTF-8 become UTF-8 before lines are cut, so that these rules of bytes hold for them too;
 - a line is a record whose cells are all missing if it has too few or too many fields, a quote that does not close,
   a carriage return inside, or more than `LONGEST` bytes;
 - bytes that are not UTF-8 become U+FFFD, in their own line;
-- an empty line is not a record.
+- an empty line is not a record. Neither is one whose first cell that is not empty is in `not_records` of the layout: that
+  depends on the line alone. A number of last lines would drop records.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import IO, Any, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from confide.errors import SchemaError, SourceError
+from confide.errors import SourceError
+from confide.schema.layout import FileLayout
 from confide.sources.coding import Block, Mark, Part, Piece, cut, guarded
 
 # a line of more bytes is malformed, so that a hostile one cannot fill the memory
 LONGEST = 1 << 24
 
-_NEWLINE, _RETURN, _QUOTE = b'\n\r"'
+_NEWLINE, _RETURN = b"\n\r"
 Positions = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-def split(block: bytes, fields: Sequence[int], *, delimiter: str, width: int) -> tuple[int, list[pa.Array]]:
+def split(
+    block: bytes,
+    fields: Sequence[int],
+    *,
+    delimiter: str,
+    width: int,
+    quote: str = '"',
+    not_records: Sequence[str] = (),
+    saw: Callable[[int, int], None] | None = None,
+) -> tuple[int, list[pa.Array]]:
     """The number of records in a block of whole lines, and the text of some of their fields, null where missing.
 
-    The order of the records is not the file's: those on irregular lines come last.
+    The order of the records is not the file's: those on irregular lines come last. not_records: see `FileLayout`. saw: see `Part.watched`.
 
     >>> rows, (first, last) = split(b'1,a\\n2\\n3,"b,c"\\n', [0, 1], delimiter=",", width=2)
     >>> rows, first.to_pylist(), last.to_pylist()
     (3, ['1', '3', None], ['a', 'b,c', None])
     """
     block = _utf8(block)
-    lines = _Lines(block, ord(delimiter))
+    lines = _Lines(block, ord(delimiter), ord(quote) if quote else -1)
     sound = lines.records & ~lines.broken
     plain = sound & ~lines.irregular & (lines.last - lines.first == width - 1)
-    columns = lines.cells(lines.first[plain], fields)
-    single = sound & lines.irregular
-    rest = [
-        parse_line(block[lines.starts[i] : lines.stops[i]].decode(), delimiter, width) if single[i] else None
+    first, marks = lines.first[plain], pa.array(not_records, pa.string())
+    if len(marks):
+        first = first[~_marked(lines, first, width, marks)]
+    columns = lines.cells(first, fields)
+    single = sound & (lines.irregular | bool(not_records))
+    rows = [
+        parse_line(block[lines.starts[i] : lines.stops[i]].decode(), delimiter, quote) if single[i] else None
         for i in np.flatnonzero(lines.records & ~plain)
     ]
+    rest = [row for row in rows if row is None or _first_text(row) not in not_records]
+    if saw is not None:
+        others = sum(row is None or len(row) != width for row in rest)
+        saw(others, int(np.count_nonzero(plain)) - len(first) + len(rows) - len(rest))
     if rest:
         columns = [
-            pa.concat_arrays([column, pa.array([row and row[field] for row in rest], pa.string())])
+            pa.concat_arrays(
+                [column, pa.array([row[field] if row and len(row) == width else None for row in rest], pa.string())]
+            )
             for column, field in zip(columns, fields, strict=True)
         ]
-    return int(np.count_nonzero(lines.records)), columns
+    return len(first) + len(rest), columns
+
+
+def _marked(lines: _Lines, first: Positions, width: int, marks: pa.Array) -> Mask:
+    """Which regular lines, from cut number `first` on, begin with a text that marks no record, after empty cells."""
+    found = np.zeros(len(first), dtype=bool)
+    left = np.arange(len(first))
+    for at in range(width):
+        (cells,) = lines.cells(first[left], [at])
+        cells = pc.utf8_trim_whitespace(cells)
+        found[left] = np.asarray(pc.is_in(cells, value_set=marks))
+        left = left[np.asarray(pc.equal(cells, ""))]
+        if not left.size:
+            break
+    return found
+
+
+def _first_text(row: Sequence[str]) -> str:
+    """The first cell of a row that is not empty, without blanks around it."""
+    return next((text for cell in row if (text := cell.strip())), "")
 
 
 def count_records(block: bytes) -> int:
@@ -73,17 +115,17 @@ def count_records(block: bytes) -> int:
     return int(np.count_nonzero(stops > starts))
 
 
-def parse_line(line: str, delimiter: str, width: int | None = None) -> list[str] | None:
-    """The fields of one line by RFC 4180, or None when it is malformed or has not `width` of them.
+def parse_line(line: str, delimiter: str, quote: str = '"') -> list[str] | None:
+    """The fields of one line by RFC 4180, or None when it is malformed.
 
-    >>> parse_line('1,"a,b"', ","), parse_line('1,"a', ",")
-    (['1', 'a,b'], None)
+    >>> parse_line('1,"a,b"', ","), parse_line('1,"a', ","), parse_line('1,"a', ",", quote="")
+    (['1', 'a,b'], None, ['1', '"a'])
     """
+    quoting = {"quotechar": quote} if quote else {"quoting": csv.QUOTE_NONE}
     try:
-        row = next(csv.reader([line], delimiter=delimiter, strict=True), [])
+        return next(csv.reader([line], delimiter=delimiter, strict=True, **quoting), [])
     except csv.Error:
         return None
-    return row if width is None or len(row) == width else None
 
 
 def _utf8(block: bytes) -> bytes:
@@ -106,12 +148,12 @@ def _bounds(data: NDArray[np.uint8]) -> tuple[Positions, Positions, Positions]:
 class _Lines:
     """Where the lines of a block and their cells lie. Arrays over lines unless said otherwise."""
 
-    def __init__(self, block: bytes, delimiter: int) -> None:
+    def __init__(self, block: bytes, delimiter: int, quote: int) -> None:
         self.block = block
         self.data = np.frombuffer(block, dtype=np.uint8)
-        self.delimiter = delimiter
+        self.delimiter, self.quote = delimiter, quote
         self.starts, self.stops, self.ends = _bounds(self.data)
-        self.quotes = np.flatnonzero(self.data == _QUOTE)
+        self.quotes = np.flatnonzero(self.data == quote)
         self.quotes_before = np.searchsorted(self.quotes, self.starts)
         self.cuts = self._cuts()
         self.last = np.searchsorted(self.cuts, self.ends)
@@ -167,7 +209,7 @@ class _Lines:
         finish[self.last] = self.stops
         if self.quotes.size:
             line = np.searchsorted(self.ends, self.cuts)
-            quoted = (self.data[begin] == _QUOTE) & ~self.irregular[line]
+            quoted = (self.data[begin] == self.quote) & ~self.irregular[line]
             begin += quoted
             finish -= quoted
         offsets = np.zeros(2 * len(self.cuts) + 1, dtype=np.int32)
@@ -183,24 +225,29 @@ _BLOCK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class CsvPart(Part):
-    """One CSV file with a header line. All columns are text; what a cell means is decided by the schema."""
+    """One text file with a header line. All columns are text; what a cell means is decided by the schema."""
 
     mark: Mark
     names: tuple[str, ...]
-    delimiter: str
+    layout: FileLayout
+    saw: Callable[[int, int], None] | None = field(default=None, repr=False, compare=False)
     type: str = field(default="CSV file", init=False)
     rereadable: bool = field(default=True, init=False)
     travels: ClassVar[bool] = True
+    headed: ClassVar[bool] = True
 
     @classmethod
-    def open(cls, mark: Mark, delimiter: str) -> CsvPart:
+    def open(cls, mark: Mark, layout: FileLayout) -> CsvPart:
         """Raises `SourceError` for a file that has no header line."""
-        names = guarded(f"the header line of {mark.place} could not be read", partial(_header, mark, delimiter))
+        names = guarded(f"the header line of {mark.place} could not be read", partial(_header, mark, layout))
         if names is None:
+            where = f" below its first {layout.skip} lines" if layout.skip else ""
             raise SourceError(
-                f"{mark.place} has no readable header line; its first line must name the columns, in UTF-8"
+                f"{mark.place} has no readable header line{where}, which must name the columns",
+                'if it is not UTF-8, write encoding = "cp1252" in the table [file] of the schema, or '
+                'cf.read(path, schema, file={"encoding": "cp1252"})',
             )
-        return cls(mark, names, delimiter)
+        return cls(mark, names, layout)
 
     @property
     def place(self) -> str:
@@ -210,13 +257,22 @@ class CsvPart(Part):
     def file(self) -> Hashable:
         return self.mark.origin
 
+    @property
+    def delimiter(self) -> str:
+        return self.layout.separator(self.mark.name)
+
     def kind(self, name: str) -> Any:
         return pa.string()
 
     def verify(self) -> None:
         self.mark.verify()
 
+    def watched(self, saw: Callable[[int, int], None]) -> CsvPart:
+        return replace(self, saw=saw)
+
     def count(self) -> int:
+        if self.layout.not_records:
+            return sum(self._split(block, ())[0] for block in self._lines())
         return sum(count_records(block) for block in self._lines())
 
     def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
@@ -225,12 +281,20 @@ class CsvPart(Part):
             yield Piece(self.place, partial(self._blocks, block, fields))
 
     def _blocks(self, block: bytes, fields: tuple[int, ...], rows: int) -> Iterator[Block]:
-        return cut(Block(*split(block, fields, delimiter=self.delimiter, width=len(self.names))), rows)
+        return cut(Block(*self._split(block, fields)), rows)
+
+    def _split(self, block: bytes, fields: Sequence[int]) -> tuple[int, list[pa.Array]]:
+        facts: dict[str, Any] = {
+            "quote": self.layout.quote,
+            "not_records": self.layout.not_records,
+            "saw": self.saw,
+        }
+        return split(block, fields, delimiter=self.delimiter, width=len(self.names), **facts)
 
     def _lines(self) -> Iterator[bytes]:
         """The file below its header, in blocks of whole lines."""
-        with _opened(self.mark) as file:
-            file.readline()
+        with _opened(self.mark, self.layout) as file:
+            _skip(file, self.layout.skip + 1)
             rest = b""
             while chunk := file.read(_BLOCK_BYTES):
                 end = chunk.rfind(b"\n") + 1
@@ -245,27 +309,48 @@ class CsvPart(Part):
                 yield rest + b"\n"
 
 
-def checked_delimiter(delimiter: str) -> str:
-    """What may separate fields. Raises `SchemaError`."""
-    if not isinstance(delimiter, str) or len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
-        raise SchemaError(
-            f"delimiter={delimiter!r} cannot separate fields", 'give one ASCII character, such as "," ";" or "\\t"'
-        )
-    return delimiter
+class _AsUtf8(io.RawIOBase):
+    """A file in another encoding as UTF-8, decoded chunk by chunk; what the encoding does not have becomes U+FFFD."""
+
+    def __init__(self, file: IO[bytes], encoding: str) -> None:
+        self._file, self._decoder = file, codecs.getincrementaldecoder(encoding)("replace")
+        self._ready = b""
+        self._ended = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._ended:
+            chunk = self._file.read(_BLOCK_BYTES)
+            self._ended = not chunk
+            self._ready = self._decoder.decode(chunk, final=self._ended).encode("utf-8", "replace")
+        size = min(len(buffer), len(self._ready))
+        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
+        return size
 
 
 @contextmanager
-def _opened(mark: Mark) -> Iterator[IO[bytes]]:
-    with mark.open() as raw, io.BufferedReader(raw) as plain:
-        if not mark.name.lower().endswith(".gz"):
-            yield plain
-            return
-        with gzip.open(plain, "rb") as file:
-            yield cast("IO[bytes]", file)
+def _opened(mark: Mark, layout: FileLayout) -> Iterator[IO[bytes]]:
+    with ExitStack() as files:
+        file = files.enter_context(io.BufferedReader(files.enter_context(mark.open())))
+        if mark.name.lower().endswith(".gz"):
+            file = cast("io.BufferedReader", files.enter_context(gzip.open(file, "rb")))
+        if codecs.lookup(layout.encoding).name != "utf-8":
+            file = files.enter_context(io.BufferedReader(_AsUtf8(file, layout.encoding), _BLOCK_BYTES))
+        yield file
 
 
-def _header(mark: Mark, delimiter: str) -> tuple[str, ...] | None:
-    with _opened(mark) as file:
+def _skip(file: IO[bytes], lines: int) -> None:
+    """Pass over whole lines, however long they are."""
+    for _ in range(lines):
+        while (part := file.readline(LONGEST)) and not part.endswith(b"\n"):
+            pass
+
+
+def _header(mark: Mark, layout: FileLayout) -> tuple[str, ...] | None:
+    with _opened(mark, layout) as file:
+        _skip(file, layout.skip)
         line = file.readline(LONGEST)
     if not line or len(line) == LONGEST:
         return None
@@ -273,5 +358,7 @@ def _header(mark: Mark, delimiter: str) -> tuple[str, ...] | None:
         text = line.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
-    row = parse_line(text.removesuffix("\n").removesuffix("\r"), delimiter)
+    if "\ufffd" in text and layout.encoding != "utf-8":
+        return None
+    row = parse_line(text.removesuffix("\n").removesuffix("\r"), layout.separator(mark.name), layout.quote)
     return None if row is None else tuple(row)

@@ -30,6 +30,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from confide.core import Statistic
+from confide.core.lost_values import read_row
 from confide.core.ranges import fine_row
 from confide.core.statistic import StatisticOver, WrappedSource
 from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
@@ -200,9 +201,8 @@ _OVER = "the draw is over, and with it what was kept of the records; read them i
 
 
 def words_of(schema: Schema) -> tuple[str, ...]:
-    """The rows of codes that tell a unit's rows apart: all columns, and the clipping of each numeric one."""
-    numeric = [name for name in schema.names if not isinstance(schema[name], Categorical)]
-    return (*schema.names, *(f"outside({name})" for name in numeric))
+    """The rows of codes that tell a unit's rows apart: all columns, and how the cells of each were read."""
+    return (*schema.names, *map(read_row, schema.in_data))
 
 
 def rows_of(schema: Schema) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ Counts of records by cell: every table of which one record moves one cell by 1.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -76,9 +77,9 @@ class Attribute:
         if isinstance(column, Categorical):
             labels = column.levels
         elif isinstance(column, Integer) and column.steps <= _MOST_VALUES:
-            labels = tuple(str(int(column.low) + k) for k in range(column.steps))
+            labels = tuple(_level(column, int(column.low) + k) for k in range(column.steps))
         else:
-            middle = f"{column.low + (column.high - column.low) / 2:g}"
+            middle = _constant(column, column.low + (column.high - column.low) / 2)
             raise PlanError(
                 f"{name!r} is numeric, so its values are not levels of a table; cut it at public points, as in cut({name}, {middle}), or "
                 f"declare it as a Categorical or as an Integer of at most {_MOST_VALUES} values"
@@ -86,32 +87,39 @@ class Attribute:
         return cls(name, name, labels, tuple(range(len(labels))))
 
     @classmethod
-    def cut(cls, name: str, points: Iterable[float], schema: Schema) -> Attribute:
+    def cut(cls, name: str, points: Iterable[Any], schema: Schema) -> Attribute:
         """A numeric column cut at public points, intervals closed on the left, the last one at the upper bound closed on both sides.
 
         What lies below the first or above the last point is a separate level, unless the bounds end there. A point is moved to the
-        column's grid as values are. Raises `SchemaError` for points outside the bounds, `PlanError` for others that cannot be used.
+        column's grid as values are; of dates it is a text. Raises `SchemaError` for points outside the bounds, and `PlanError` for
+        others that cannot be used.
         """
-        column, at = _column(name, schema), tuple(float(point) for point in points)
+        column, given = _column(name, schema), tuple(points)
         if isinstance(column, Categorical):
             raise PlanError(f"{name!r} is categorical; cut takes a numeric column, write {name} alone")
+        at = tuple(point for point in map(column.point, given) if point is not None)
+        if len(at) < len(given):
+            example = "a column of dates and dates in quotes" if column.kind == "date" else "a column and numbers"
+            middle = _constant(column, column.low + (column.high - column.low) / 2)
+            raise PlanError(f"cut({name}, ...) takes {example}, got {given}", f"write cut({name}, {middle})")
         if not at or list(at) != sorted(set(at)):
             raise PlanError(f"cut({name}, ...) takes increasing points, got {at}", f"write cut({name}, 18, 65)")
         if at[0] < column.low or at[-1] > column.high:
             beyond = at[0] if at[0] < column.low else at[-1]
             near = column.low if at[0] < column.low else column.high
             raise SchemaError(
-                f"cut({name}, ...) has the point {beyond:g} outside the bounds of {name!r}, {column.low:g} to {column.high:g}",
-                f"write {near:g} or widen the bounds in the schema",
+                f"cut({name}, ...) has the point {column.said(beyond)} outside the bounds of {name!r}, {column.said(column.low)} to "
+                f"{column.said(column.high)}",
+                f"write {_constant(column, near)} or widen the bounds in the schema",
             )
         inner = [point for point in at if column.low < point < column.high]
         codes = [0, *(int(column.code([point])[0]) for point in inner)]
+        title = f"cut({name}, {', '.join(_constant(column, point) for point in at)})"
         if len(codes) < 2 or len(set(codes)) < len(codes):
             raise PlanError(
-                f"cut({name}, {', '.join(f'{point:g}' for point in at)}) makes fewer levels than it names on the grid of {name!r}",
+                f"{title} makes fewer levels than it names on the grid of {name!r}",
                 "give points inside of the bounds, further apart than a step of the grid",
             )
-        title = f"cut({name}, {', '.join(f'{point:g}' for point in at)})"
         return cls(title, name, _intervals(column, at, inner), tuple(codes))
 
     @property
@@ -135,6 +143,25 @@ class Attribute:
         return np.array(self.starts, dtype=np.float64)
 
 
+def cut_point(text: str) -> float | str:
+    """A point of a cut as a formula has it: a number, or a date in quotes, whose text it gives. `ValueError` for anything else.
+
+    >>> cut_point("18"), cut_point("'1990-01-01'")
+    (18.0, '1990-01-01')
+    """
+    date = re.fullmatch(r"(['\"])([0-9-]+)\1", text)
+    return date[2] if date else float(text)
+
+
+def _constant(column: Any, value: float) -> str:
+    """A value as a formula has it: a date stands in quotes."""
+    return repr(column.said(value)) if column.kind == "date" else f"{value:g}"
+
+
+def _level(column: Any, value: int) -> str:
+    return str(column.said(value)) if column.kind == "date" else str(value)
+
+
 def _column(name: str, schema: Schema) -> Any:
     if name not in schema:
         raise SchemaError(
@@ -145,10 +172,11 @@ def _column(name: str, schema: Schema) -> Any:
 
 def _intervals(column: Any, points: tuple[float, ...], inner: list[float]) -> tuple[str, ...]:
     edges = [column.low, *inner, column.high]
-    labels = [f"[{low:g}, {high:g})" for low, high in pairwise(edges)]
+    said = column.said
+    labels = [f"[{said(low)}, {said(high)})" for low, high in pairwise(edges)]
     if points[0] > column.low:
-        labels[0] = f"<{inner[0]:g}"
-    labels[-1] = f"[{inner[-1]:g}, {column.high:g}]" if points[-1] == column.high else f">={inner[-1]:g}"
+        labels[0] = f"<{said(inner[0])}"
+    labels[-1] = f"[{said(inner[-1])}, {said(column.high)}]" if points[-1] == column.high else f">={said(inner[-1])}"
     return tuple(labels)
 
 

@@ -89,9 +89,9 @@ class FaultyLine(LeastSquares):
     def about(self, schema: Any) -> Any:
         path = super().about(schema)
         if isinstance(path, LeastSquaresRounds):
-            return _Line(path.schema, path.design, path.limit, path.clipping_check, self.fault)
+            return _Line(path.schema, path.design, path.limit, self.fault)
         assert isinstance(path, FactorMeans)
-        return _Means(path.label, path.schema, path.design, path.levels, path.clipping_check, self.fault)
+        return _Means(path.label, path.schema, path.design, path.levels, self.fault)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class _Line(LeastSquaresRounds):
 
     @property
     def _sums(self) -> ScoreStatistics:
-        return _Sums(self.design, self.limit, self.clipping_check, self.fault)
+        return _Sums(self.design, self.limit, self.fault)
 
 
 @dataclass(frozen=True)

@@ -67,5 +67,10 @@ class HuberLine(LineMethod):
             )
         super().__post_init__()
 
+    @property
+    def counts_lost(self) -> bool:
+        # it counts clipped responses itself
+        return False
+
     def _way(self, schema: Schema, design: ModelMatrix, label: str) -> LinePath:
         return HuberPath(label, schema, design, self.objective == "inference", self.slope_bound, self.clipping_check)

@@ -27,7 +27,6 @@ from confide.methods.regression.evidence.normal_equations import allowed_lines
 from confide.methods.regression.sums.linear_rows import (
     BlockGram,
     CellIndices,
-    ClippedRows,
     Present,
     RangeCells,
     multipliers,
@@ -48,6 +47,7 @@ from confide.noise import keyed_generator
 from confide.schema import ModelMatrix
 from confide.sums.coding import Box
 from confide_lab.aggregates.scores import descend, plan_descent
+from confide_lab.methods.clipped_responses import ClippedRows
 from confide_lab.methods.huber.released_rounds import round_names
 from confide_lab.methods.huber.residual_rows import FarResiduals, ScoreRows
 from confide_lab.methods.huber.round_lines import RoundLines, restriction

@@ -68,9 +68,6 @@ class HuberPath:
             else {},
             "target": self._target(self.design.names),
             "intervals_for": self._intervals_for(),
-            "warnings": ()
-            if self.clipping_check or not self.inference
-            else ("responses outside their bounds are clipped and not counted: clipping_check=False",),
         }
 
     def _target(self, names: Iterable[str]) -> str:

@@ -31,8 +31,6 @@ from confide.methods.regression.evidence.normal_equations import (
     trusted,
 )
 from confide.methods.regression.evidence.sample_size_advice import (
-    clipped_responses,
-    clipped_share,
     count_text,
     few_records,
     hidden_words,
@@ -47,6 +45,7 @@ from confide.results.pages.content import Flag
 from confide.results.pages.table import DASH
 from confide.schema import ModelMatrix
 from confide.sums.coding import Box
+from confide_lab.methods.clipped_responses import clipped_responses, clipped_share
 from confide_lab.methods.huber.bias_aware import BiasAware, bias_aware
 from confide_lab.methods.huber.released_rounds import first_round, last_round
 from confide_lab.methods.huber.residual_rows import ScoreRows

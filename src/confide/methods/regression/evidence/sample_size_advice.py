@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from confide import _special as special
 from confide._arrays import Array
-from confide.core import Noisy, Release
-from confide.methods.regression.sums.linear_rows import ClippedRows
+from confide.core import Noisy
 from confide.results.base import LevelCount, level_remarks
 from confide.results.pages.content import Flag
 
@@ -251,11 +250,7 @@ def plain(number: float) -> str:
     return f"{round(number / size) * size:,}"
 
 
-# The share above which, with 95 % certainty, a flag is raised.
-_TOLERATED = 0.005
-_TWO_SIDED, _ONE_SIDED = float(special.ndtri(0.975)), float(special.ndtri(0.95))
-
-UNCHECKED = "not checked (clipping_check=False)"
+_TWO_SIDED = float(special.ndtri(0.975))
 
 
 class IndependentRecords:
@@ -282,31 +277,3 @@ def count_text(count: Noisy) -> str:
     return f"{value:,.0f}" + (
         f" (95% CI {value - margin:,.0f} to {value + margin:,.0f})" if margin > 0.01 * value else ""
     )
-
-
-def clipped_share(noisy: Noisy, records: float, unit: int = 1) -> tuple[bool, str]:
-    """Whether a noisy number of clipped values exceeds 0.5% of `records`, and the share with its 95% margin.
-
-    unit: what one value adds to the count. A share whose margin is more than all records is none.
-    """
-    records = max(records, 1.0)
-    share, error = float(noisy.decode()[0]) / unit / records, sqrt(noisy.variance) / unit / records
-    seen = share - _ONE_SIDED * error > _TOLERATED
-    if _TWO_SIDED * error > 1:
-        return seen, "not known: too few records for its noise"
-    share = min(max(share, 0.0), 1.0)
-    most = min(ceil(1000 * (share + _TWO_SIDED * error) - 1e-9), 1000)
-    return seen, f"{share:.1%} clipped (at most {most / 10:.1f}%)"
-
-
-def clipped_responses(
-    release: Release, columns: Iterable[str], records: float
-) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """Flag and fact of the paid diagnostic: which share of the responses, made of these columns, lay outside their bounds."""
-    if set(columns) <= set(release.ranges):
-        # what is said of their ranges
-        return (), ()
-    if "clipping" not in release.statistics:
-        return ("clipping_not_checked",), (("Clipped responses", UNCHECKED),)
-    seen, text = clipped_share(release["clipping"], records, ClippedRows.unit)
-    return ("response_clipped",) if seen else (), (("Clipped responses", text),)

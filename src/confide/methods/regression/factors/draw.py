@@ -27,7 +27,6 @@ import numpy as np
 
 from confide._arrays import Array
 from confide.core import Allowance, Composed, Gram, Meter, Plan, Release, ResultOptions, Source, Statistic, Total
-from confide.core.events import leaves
 from confide.methods.regression.factors.reading import LevelFit, LevelTables, TailCounts, largest_fit
 from confide.methods.regression.factors.results import INTERVALS_FOR, TARGET, read
 from confide.methods.regression.factors.sums import (
@@ -43,20 +42,18 @@ from confide.methods.regression.factors.sums import (
 )
 from confide.methods.regression.linear_estimates import SharedEstimates, kept
 from confide.methods.regression.reference import least_squares
-from confide.methods.regression.sums.linear_rows import ClippedRows
 from confide.schema import Categorical, ModelMatrix, Schema
 from confide.schema.coded_frame import CodedFrame
 from confide.sums.coding import ends
 from confide.sums.columns import columns_of
 
 # Shares of mu^2.
-_SUMS = Fraction(78, 100)
+_SUMS = Fraction(78, 99)
 _SHARES = {
-    "clipping": Fraction(1, 100),
     "sums": _SUMS,
-    "tail": Fraction(5, 100),
-    "square": Fraction(2, 100),
-    "meat": Fraction(14, 100),
+    "tail": Fraction(5, 99),
+    "square": Fraction(2, 99),
+    "meat": Fraction(14, 99),
 }
 # Of the sums' share: counts and sums of the response under add-remove. Under substitute both are one spend, where equal units are free.
 _COUNTS = 36 / 42
@@ -76,13 +73,12 @@ class FactorMeans:
     schema: Schema
     design: ModelMatrix
     levels: FactorLevels
-    clipping_check: bool = True
 
     @classmethod
-    def of(cls, label: str, schema: Schema, design: ModelMatrix, clipping_check: bool = True) -> FactorMeans | None:
+    def of(cls, label: str, schema: Schema, design: ModelMatrix) -> FactorMeans | None:
         """None for a design that has other terms than factors, or more levels than tables can hold."""
         levels = FactorLevels.of(design)
-        return None if levels is None else cls(label, schema, design, levels, clipping_check)
+        return None if levels is None else cls(label, schema, design, levels)
 
     # plan -----------------------------------------------------------------------------------------------------------
 
@@ -90,10 +86,7 @@ class FactorMeans:
         """The spends; three passes, or one for a response of two values on one factor, whose squares follow from the sums."""
         statistics, shares = self._statistics(allowance.relation), dict(_SHARES)
         # what the sums get in place of a part that is not drawn
-        for name in (
-            *(("tail", "square", "meat") if self.levels.told_by_sums else ()),
-            *_unchecked(self.clipping_check),
-        ):
+        for name in ("tail", "square", "meat") if self.levels.told_by_sums else ():
             shares["sums"] += shares.pop(name)
         spends = {name: allowance.spend(name, statistics[name], share) for name, share in shares.items()}
         return {
@@ -107,10 +100,7 @@ class FactorMeans:
 
     def _statistics(self, relation: str) -> dict[str, Statistic]:
         rows = self.rows(relation)
-        bounded = self.design.response.name in dict(self.design.term_bounds)
-        clipped = ClippedRows(self.design, 1.0 + len(self.design.terms), edges=bounded)
         return {
-            "clipping": Total(clipped, nonnegative=True),
             "sums": LevelSums(rows),
             "tail": ResidualCells(ResidualIndices(self.levels)),
             "square": Total(SquaredRows(self.levels), nonnegative=True),
@@ -160,13 +150,11 @@ class FactorMeans:
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Tables; the histogram of residuals at their line; the square and the meat, limited as the histogram says."""
-        paid = {one.name for one in leaves(plan.event)}
-        first = [name for name in ("clipping", "sums") if name in plan.statistics and name in paid]
-        totals = source.aggregate(*map(plan.statistic, first))
-        drawn = {name: meter.draw(name, total) for name, total in zip(first, totals, strict=True)}
+        (total,) = source.aggregate(plan.statistic("sums"))
+        sums = meter.draw("sums", total)
         if self.levels.told_by_sums:
             return {}
-        tables = LevelTables.of(self.levels, self.rows(plan.relation), drawn["sums"])
+        tables = LevelTables.of(self.levels, self.rows(plan.relation), sums)
         fits = _line(tables)
         largest = 1.0 + largest_fit(fits)
         edges = TailCounts.edges_for(largest)
@@ -242,10 +230,6 @@ class FactorMeans:
         low, high = {name: column.low}, {name: column.high}
         yield {**first, **low}, {**first, **high}
         yield {**first, **low}, {**last, **high}
-
-
-def _unchecked(clipping_check: bool) -> tuple[str, ...]:
-    return () if clipping_check else ("clipping",)
 
 
 def _line(tables: LevelTables) -> Fits:

@@ -19,7 +19,6 @@ from confide._arrays import Array
 from confide._helpers import later
 from confide.core import Release
 from confide.methods.regression.evidence.r_squared import share_of, share_text
-from confide.methods.regression.evidence.sample_size_advice import clipped_responses
 from confide.methods.regression.factors.reading import SEEN, USABLE, LevelFit, LevelTables, ScoreNoise, TailCounts
 from confide.methods.regression.factors.sums import FactorLevels, LevelRows, LevelScores, SquaredRows
 from confide.methods.regression.linear_estimates import SharedEstimates, legend
@@ -431,7 +430,6 @@ class Reading(LevelFigures):
         reason: str,
         extra: tuple[tuple[str, str], ...],
     ) -> SharedEstimates:
-        flags, clipped = clipped_responses(self.release, self.design.response.columns, self.records)
         few = ("few_complete_records",) if self.tables.count < 3 * self.tables.count_sd else ()
         small = ("submodel_classical",) if self.subset else ()
         response, counts = self.design.response.name, self._counts()
@@ -446,14 +444,13 @@ class Reading(LevelFigures):
             estimates=estimates,
             status=status,
             reason=reason,
-            flags=(*flags, *small, *few),
+            flags=(*small, *few),
             target=f"linear regression of {response} on {', '.join(names)}, {TARGET}",
             intervals_for=_SUBSET if self.subset else INTERVALS_FOR.format(response),
             facts=(
                 ("Cov. type", "classical" if self.subset else "robust"),
                 ("n", f"{self.tables.count:,.0f}{told_n if margin > 0.01 * self.tables.count else ''}"),
                 *extra,
-                *clipped,
             ),
             legend=(
                 *listed,

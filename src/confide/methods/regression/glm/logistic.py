@@ -95,7 +95,7 @@ class Logistic(RangedMethod):
     outcome: ClassVar[str] = "two"
     menu: ClassVar[MenuEntry | None] = MenuEntry(
         "Odds of a binary outcome",
-        "{outcome} ~ {number} | {pair} ~ {number}",
+        "{outcome} ~ {number} | {pair} ~ {number} | {pair} ~ {second}",
         "Logistic regression.",
         command='regress "{}" --method logistic',
         place=2,

@@ -28,6 +28,7 @@ from confide.methods.regression.glm.method import FisherLine, checked_target, no
 from confide.methods.regression.glm.results import PoissonEstimates
 from confide.methods.regression.reference import likeliest_line
 from confide.schema import Categorical, CodedFrame, ModelMatrix, Schema
+from confide.schema.columns import MAX_STEPS
 from confide.schema.formulas.formula import cut, parse_formula
 from confide.sums.coding import outcome_pairs
 from confide.sums.ranges import RangedMethod, Width
@@ -90,7 +91,7 @@ class Poisson(RangedMethod):
     outcome: ClassVar[str] = "count"
     menu: ClassVar[MenuEntry | None] = MenuEntry(
         "Rates of a count",
-        "{count} ~ {label}",
+        "{count} ~ {label} | {count} ~ {other}",
         "Poisson regression of a bounded count.",
         command='regress "{}" --method poisson',
         place=3,
@@ -115,9 +116,11 @@ class Poisson(RangedMethod):
         design = ModelMatrix.of(self.formula, schema, term_bounds=self.term_bounds)
         low, high = float(design.response.low), float(design.response.high)
         if low != 0.0 or isinstance(schema.columns.get(design.response.name), Categorical):
+            few = high < MAX_STEPS
             raise PlanError(
                 f"the outcome {design.response.name!r} of {cut(self.formula)!r} lies between {low:g} and {high:g}, a count begins at 0",
-                f"declare it as {design.response.name!r}: Integer(0, {max(high, 1):g})",
+                f"declare it as {design.response.name!r}: "
+                + (f"Integer(0, {max(high, 1):.0f})" if few else "Numeric(low=0)"),
             )
         return design
 

@@ -122,7 +122,7 @@ class Correlation(RangedMethod):
         bounds = tuple(sorted(checked_bounds(self.term_bounds).items()))
         design = ModelMatrix(self.formula, whole, second.term, (first.term,), True, bounds)
         to_units(design, [])  # refuses bounds in whose units no variance can be computed
-        return _About(first, second, LeastSquaresRounds(whole, design, clipping_check=False))
+        return _About(first, second, LeastSquaresRounds(whole, design))
 
     def facts(self, about: _About) -> Mapping[str, Any]:
         return {

@@ -1,6 +1,6 @@
 """The rounds behind a least-squares line: first fit, metric, limits, and the sums of scores that the line is read from.
 
-Guarantee: mu-GDP, add-remove or substitute. Drawn are the count, clipped responses, two rounds of moments, two histograms, A, b, q, the
+Guarantee: mu-GDP, add-remove or substitute. Drawn are the count, two rounds of moments, two histograms, A, b, q, the
 meat, and for R squared the squares of influences (`explained`). Each is a Gaussian mechanism on exact integers
 (`regression/sums/scores`, `blocks`). They are adaptively composed: squares of mu add up, to the same sum in both branches, of
 which the estimated number of records chooses one. Metric, line and limits follow from what was drawn before. Sources: Dwork, Talwar,
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide.core import Allowance, Branches, Composed, Event, Gram, Meter, Noisy, Plan, Source, Statistic, Total
-from confide.core.events import leaves
 from confide.methods.regression.evidence.r_squared import Influence
 from confide.methods.regression.evidence.sparse_levels import CellCounts, SparseLevels
 from confide.methods.regression.least_squares.sums import (
@@ -42,7 +41,6 @@ from confide.methods.regression.least_squares.sums import (
 )
 from confide.methods.regression.sums.linear_rows import (
     BlockGram,
-    ClippedRows,
     Present,
     multipliers,
 )
@@ -185,11 +183,13 @@ PASSES = 6
 # Shares of mu^2, chosen on seeds 1 to 3 of the designs of confide_lab/benchmarks/least_squares.py; each branch adds up to 1. (That of the
 # tail, and what it takes from b, q and the meat, on designs of ten far records in 2,000: `limits`. That of influences, from b, is what R
 # squared needs: docs/methods/least_squares.md.)
-COMMON = {"count": 1, "clipping": 1, "tail": 16, "leverage": 2, "square": 2, "meat": 8, "influence": 1}
+COMMON = {"count": 1, "tail": 16, "leverage": 2, "square": 2, "meat": 8, "influence": 1}
 _LONG = {"round 1": 11, "round 2": 12, "gram": 10, "cross": 36}
 _SHORT = {"short round 1": 26, "short gram": 12, "short cross": 31}
-#: Of b in the long branch, of a design without a count of clipped responses.
-SLOPE = (_LONG["cross"] + COMMON["clipping"]) / 100
+# What they are parts of.
+_ALL = sum(COMMON.values()) + sum(_LONG.values())
+#: Of b in the long branch.
+SLOPE = _LONG["cross"] / _ALL
 # Fewer records than this many noise units for each coefficient: no budget to spare for a second round.
 ENOUGH = 30
 # A line beyond this many half-ranges of the response is useless; the line before it is kept, so that residuals stay numbers.
@@ -218,15 +218,12 @@ class ScoreStatistics:
 
     limit : {"auto", "none"}
         "none": no score and no leverage is limited below what the public box allows.
-    clipping : bool
-        Pay 1% of the budget for a noisy number of responses outside their bounds.
 
     Where several rows of a unit count, scores belong to units (`regression/sums/scores`).
     """
 
     design: ModelMatrix
     limit: str = "auto"
-    clipping: bool = True
 
     @property
     def counting(self) -> Counting | None:
@@ -243,7 +240,7 @@ class ScoreStatistics:
         """The events and statistics, whose shares are exact in both branches."""
         statistics = self._statistics(allowance.relation)
         common, long, short = self._shares()
-        for name in ("clipping", "leverage", "influence"):
+        for name in ("leverage", "influence"):
             if name not in statistics:
                 part = common.pop(name)
                 long["cross"] += part
@@ -257,7 +254,7 @@ class ScoreStatistics:
     def _shares(self) -> tuple[dict[str, Fraction], dict[str, Fraction], dict[str, Fraction]]:
         """Of both branches, of the long one and of the short one, by name."""
         common, long, short = (
-            {name: Fraction(part, 100) for name, part in own.items()} for own in (COMMON, _LONG, _SHORT)
+            {name: Fraction(part, _ALL) for name, part in own.items()} for own in (COMMON, _LONG, _SHORT)
         )
         return common, long, short
 
@@ -265,9 +262,6 @@ class ScoreStatistics:
         design = self.design
         moments = BlockGram(WhitenedRows(design), multipliers(*split_of(relation, last=False)))
         made: dict[str, Statistic] = {"count": Total(Present(design), nonnegative=True)}
-        if self.clipping:
-            bounded = design.response.name in dict(design.term_bounds)
-            made["clipping"] = Total(ClippedRows(design, 1.0 + len(design.terms), edges=bounded), nonnegative=True)
         made |= dict.fromkeys(("round 1", "round 2", "short round 1"), moments)
         own = self.counting
         scores = LimitedScores(design) if own is None else UnitScores(design, counting=own)
@@ -339,12 +333,8 @@ class _Draw:
 
     def run(self) -> dict[str, NDArray[Any]]:
         design = self.of.design
-        paid = {one.name for one in leaves(self.plan.event)}
-        first = [name for name in ("count", "clipping") if name in self.plan.statistics and name in paid]
-        sums = dict(zip(first, self.source.aggregate(*map(self.plan.statistic, first)), strict=True))
-        records = float(self.meter.draw("count", sums["count"]).decode()[0])
-        if "clipping" in sums:
-            self.meter.draw("clipping", sums["clipping"])
+        (count,) = self.source.aggregate(self.plan.statistic("count"))
+        records = float(self.meter.draw("count", count).decode()[0])
         long = self._mu * records * self.weighing.mean >= ENOUGH * (len(design.terms) + 1)
         transform, cap = self.of.layout.start()
         start = Frame.of(Box.of(design), transform.T, np.zeros(len(transform)), 1.0)
@@ -358,7 +348,7 @@ class _Draw:
     @property
     def _mu(self) -> float:
         """mu of the whole plan for one record: what the count's share says, whatever the relation and rows per unit."""
-        return 1 / sqrt(COMMON["count"] / 100 * self._sd("count") ** 2)
+        return 1 / sqrt(COMMON["count"] / _ALL * self._sd("count") ** 2)
 
     def _sd(self, name: str) -> float:
         found = self.plan.spend(name).noise_sd

@@ -83,6 +83,10 @@ class LineMethod(RangedMethod, FormulaMethod):
         if not isinstance(self.clipping_check, bool):
             raise PlanError(f"clipping_check must be True or False, got {self.clipping_check!r}")
 
+    @property
+    def counts_lost(self) -> bool:
+        return getattr(self, "clipping_check", True)
+
     @abstractmethod
     def _way(self, schema: Schema, design: ModelMatrix, label: str) -> LinePath:
         """How the line is reached. label: name and version of the method."""
@@ -105,12 +109,8 @@ class LineMethod(RangedMethod, FormulaMethod):
         allowance = Allowance.of(privacy, self, schema)
         facts = path.plan(allowance, n)
         event, statistics = facts.pop("event"), facts.pop("statistics")
-        warnings = (*parse_formula(self.formula, schema).notes, *facts.pop("warnings", ()), *self._unchecked(schema))
+        warnings = (*parse_formula(self.formula, schema).notes, *facts.pop("warnings", ()))
         return Plan.of(self, schema, allowance, event, statistics, n=n, warnings=warnings, **facts)
-
-    def _unchecked(self, schema: Schema) -> tuple[str, ...]:
-        """What a plan says of clipped responses that are not counted."""
-        return ()
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
         """Noisy sums in the order of the plan; earlier noisy numbers choose the branch."""
@@ -187,7 +187,7 @@ class LeastSquares(LineMethod):
     name: ClassVar[str] = "least_squares"
     menu: ClassVar[MenuEntry | None] = MenuEntry(
         "A regression line",
-        "{number} ~ {other}",
+        "{number} ~ {other} | {number} ~ {label}",
         "The least-squares line.",
         command='regress "{}"',
         name="line",
@@ -222,33 +222,22 @@ class LeastSquares(LineMethod):
         """By weight where the line comes of scores; sums by level take one row of each unit, and so does a survey."""
         return self.units if isinstance(self.about(schema), LeastSquaresRounds) else ("keep",)
 
-    def _ranged(self, schema: Schema, design: ModelMatrix) -> bool:
-        """Whether the range of the response is found: that step says how many lie beyond."""
-        return set(design.response.columns) <= set(self.to_find(schema))
-
-    def _unchecked(self, schema: Schema) -> tuple[str, ...]:
-        whole = Schema.of(schema)
-        if self.clipping_check or self._ranged(whole, self._design(whole)):
-            return ()
-        return ("responses outside their bounds are clipped and not counted: clipping_check=False",)
-
     def _way(self, schema: Schema, design: ModelMatrix, label: str) -> LinePath:
-        counted = self.clipping_check and not self._ranged(schema, design)
         # each way is loaded where it is taken: a plan must be quick
         if schema.design is not None:
             from confide.methods.regression.least_squares.survey import SurveyLine
 
-            return SurveyLine(schema, design, self.limit, counted)
+            return SurveyLine(schema, design, self.limit)
         unit = schema.unit if isinstance(schema.unit, Unit) else None
         several = schema.cluster is not None or (unit is not None and (unit.rows > 1 or unit.rule == "weight"))
         # sums by level take records as independent
         apart = several and design.intercept and bool(design.terms)
         levels = None if apart else FactorLevels.of(design)
         if levels is None:
-            return LeastSquaresRounds(schema, design, self.limit, counted)
+            return LeastSquaresRounds(schema, design, self.limit)
         from confide.methods.regression.factors.draw import FactorMeans
 
-        return FactorMeans(label, schema, design, levels, counted)
+        return FactorMeans(label, schema, design, levels)
 
 
 # several lines of a publication ----------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from confide.methods.regression.evidence.sample_size_advice import (
     IndependentRecords,
     MissingCoefficients,
     alike_words,
-    clipped_responses,
     collinear_text,
     count_text,
     few_records,
@@ -336,13 +335,12 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
 
     def _made(self, *, flags: tuple[str, ...], facts: tuple[tuple[str, str], ...], **more: Any) -> SharedEstimates:
         count = self.release["count"]
-        clipping, clipped = clipped_responses(self.release, self.design.response.columns, float(count.decode()[0]))
         return SharedEstimates.of(
             self.release,
             response=self.design.response.name,
             target=f"{self._what} of {self.design.response.name} on {', '.join(more['names'])}, least squares{self._drawn_words}",
-            flags=(*clipping, *flags, *self._told, *few_records(count)),
-            facts=(*self._head, ("n", count_text(count)), *facts, *clipped),
+            flags=(*flags, *self._told, *few_records(count)),
+            facts=(*self._head, ("n", count_text(count)), *facts),
             legend=legend(self.design, self.release.plan.declared)[1:],
             design=self.design,
             nobs=float(count.decode()[0]),

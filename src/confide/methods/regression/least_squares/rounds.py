@@ -38,13 +38,12 @@ from confide.sums.clusters.cluster_covariance import too_few
 class LeastSquaresRounds:
     """The general way to a least-squares line, of a design with an intercept.
 
-    limit: as in `LeastSquares`; clipping_check: whether clipped responses are counted. Raises `PlanError` without an intercept.
+    limit: as in `LeastSquares`. Raises `PlanError` without an intercept.
     """
 
     schema: Schema
     design: ModelMatrix
     limit: str = "auto"
-    clipping_check: bool = True
 
     def __post_init__(self) -> None:
         if not self.design.intercept:
@@ -57,7 +56,7 @@ class LeastSquaresRounds:
 
     @property
     def _sums(self) -> ScoreStatistics:
-        return ScoreStatistics(self.design, self.limit, self.clipping_check)
+        return ScoreStatistics(self.design, self.limit)
 
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
         """The spends of both branches."""

@@ -239,9 +239,9 @@ class SurveySums(ScoreStatistics):
     known: Known = field(default=Known(), kw_only=True)
 
     @classmethod
-    def of(cls, schema: Schema, design: ModelMatrix, limit: str, clipping: bool) -> SurveySums:
+    def of(cls, schema: Schema, design: ModelMatrix, limit: str) -> SurveySums:
         """From a schema with a design."""
-        return cls(of_records(schema, design), limit, clipping, drawn=SampleDesign.of(schema))
+        return cls(of_records(schema, design), limit, drawn=SampleDesign.of(schema))
 
     def within(self, amount: Fraction) -> SurveySums:
         """The same with a meat as fine as the budget allows."""
@@ -566,12 +566,9 @@ class SurveyLine:
     schema: Schema
     design: ModelMatrix
     limit: str = "auto"
-    clipping_check: bool = True
 
     def __post_init__(self) -> None:
-        LeastSquaresRounds(
-            self.schema, self.design, self.limit, self.clipping_check
-        )  # refuses a line without an intercept
+        LeastSquaresRounds(self.schema, self.design, self.limit)  # refuses a line without an intercept
         needs_terms(self.design, "mean")
 
     @property
@@ -582,7 +579,7 @@ class SurveyLine:
 
     @cached_property
     def _sums(self) -> SurveySums:
-        return SurveySums.of(self.schema, self.design, self.limit, self.clipping_check)
+        return SurveySums.of(self.schema, self.design, self.limit)
 
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
         """The spends of both branches."""

@@ -35,7 +35,6 @@ from confide.methods.regression.sums.linear_rows import (
     BlockGram,
     BlockRows,
     CellIndices,
-    ClippedRows,
     LinearRows,
     Present,
     RangeCells,
@@ -155,10 +154,9 @@ def _noise(edges: Array, sd: float) -> Array:
     return np.asarray(sd * np.sqrt(np.arange(len(edges), 0, -1)))
 
 
-# Shares of mu^2. One per cent each buys the count and the diagnostic of clipped responses, a tenth the ranges, a 25th the leverages; of
+# Shares of mu^2. One per cent buys the count, a tenth the ranges, a 25th the leverages; of
 # what remains for the moments a robust covariance takes 15 %.
 _COUNT_SHARE = Fraction(1, 100)
-_CLIPPING_SHARE = Fraction(1, 100)
 _RANGES_SHARE = Fraction(10, 100)
 _LEVERAGE_SHARE = Fraction(4, 100)
 _MEAT_SHARE = Fraction(15, 100)
@@ -221,10 +219,8 @@ class Layout:
     whole: ModelMatrix
     cap: float
     robust: bool
-    clipping: bool
     recentring: bool
     products: bool
-    edges: tuple[bool, ...]
     chosen: bool = False
     counting: bool = True
     adaptive: bool = False
@@ -238,7 +234,6 @@ class Layout:
         term_bounds: Mapping[str, tuple[float, float]] | None,
         cap: float | None,
         robust: bool,
-        clipping: bool,
         recenter: Any,
         products: bool,
     ) -> Layout:
@@ -266,10 +261,8 @@ class Layout:
             whole=first if len(designs) == 1 else together(designs, formula),
             cap=most if cap is None or cap == inf else float(cap),
             robust=robust,
-            clipping=clipping,
             recentring=recenter == "auto" and bool(ranged(first)),
             products=products and len(designs) > 1,
-            edges=tuple(design.response.name in given for design in designs),
             chosen=cap is not None and cap < inf,
             counting=cap is None,
         )
@@ -326,7 +319,7 @@ class Layout:
     # statistics -------------------------------------------------------------------------------------------------------
 
     def names(self, kind: str, *, far: bool = False) -> tuple[str, ...]:
-        """Spends of a kind ("meat", "clipping"), one for each response; "moments" has one for all."""
+        """Spends of a kind ("meat"), one for each response; "moments" has one for all."""
         before = FAR_BRANCH if far else ""
         if self.outcomes == 1 or kind == "moments":
             return (f"{before}{kind}",)
@@ -353,35 +346,16 @@ class Layout:
         own = LinearRows(self.whole, self.cap, residual=k, **self._rows)
         return Gram(own if theta is None else own.at(theta, box, limit))
 
-    def clipped(self, k: int) -> Total:
-        """The statistic of clipped values of response k: weighted like the moments, or of records where their number is released."""
-        cap = 1.0 + len(self.design.terms) if self.recentring else self.cap
-        rows = ClippedRows(
-            self.whole, cap, outcomes=self.outcomes, recentred=self.recentring, outcome=k, edges=self.edges[k]
-        )
-        return Total(rows, nonnegative=True)
-
     # plan -------------------------------------------------------------------------------------------------------------
 
     def spends(self, allowance: Allowance) -> tuple[Event, dict[str, Statistic]]:
         """The events, whose shares add up to 1 in each branch, and their statistics."""
-        m = self.outcomes
-        clipping: dict[str, Statistic] = {}
-        shares: dict[str, Fraction] = {}
-        rest = Fraction(1)
-        if self.clipping:
-            clipping = {name: self.clipped(k) for k, name in enumerate(self.names("clipping"))}
-            shares |= dict.fromkeys(clipping, _CLIPPING_SHARE / m)
-            rest -= _CLIPPING_SHARE
         if not self.recentring:
-            near, own = self._branch(rest, far=False)
-            # the moments come first: both are drawn in one pass over the records
-            statistics = {"moments": near["moments"], **clipping, **{k: v for k, v in near.items() if k != "moments"}}
-            shares |= own
+            statistics, shares = self._branch(Fraction(1), far=False)
             return Composed(tuple(allowance.spend(k, s, shares[k]) for k, s in statistics.items())), statistics
-        first: dict[str, Statistic] = {"count": Total(Present(self.whole), nonnegative=True), **clipping}
-        shares["count"] = _COUNT_SHARE
-        rest -= _COUNT_SHARE
+        first: dict[str, Statistic] = {"count": Total(Present(self.whole), nonnegative=True)}
+        shares = {"count": _COUNT_SHARE}
+        rest = 1 - _COUNT_SHARE
         near, own_near = self._branch(rest, far=False)
         before: dict[str, Statistic] = {"ranges": RangeCells(CellIndices(self._features))}
         shares["ranges"] = _RANGES_SHARE

@@ -162,6 +162,10 @@ class SSP(RangedMethod):
                 'write cf.regression.SSP(formula, recenter="auto")',
             )
 
+    @property
+    def counts_lost(self) -> bool:
+        return self.clipping_check
+
     def overlaps(
         self, questions: Mapping[str, Method], shares: Mapping[str, Fraction], plans: Mapping[str, Plan], schema: Any
     ) -> tuple[str, ...]:
@@ -190,14 +194,7 @@ class SSP(RangedMethod):
             "constants": constants,
             "target": layout.title(responses, design.names),
             "intervals_for": self._intervals_for(layout),
-            "warnings": (
-                *parse_formula(design.formula, schema).notes,
-                *(
-                    ()
-                    if self.clipping_check
-                    else ("responses outside their bounds are clipped and not counted: clipping_check=False",)
-                ),
-            ),
+            "warnings": parse_formula(design.formula, schema).notes,
         }
         return Plan.of(self, schema, allowance, event, statistics, n=n, **facts)
 
@@ -209,7 +206,6 @@ class SSP(RangedMethod):
             term_bounds=self.term_bounds,
             cap=self.leverage_cap,
             robust=self.cov == "robust",
-            clipping=self.clipping_check,
             recenter=self.recenter,
             products=self.products,
         )
@@ -243,8 +239,7 @@ class SSP(RangedMethod):
         public: dict[str, Array] = {}
         box, far = None, False
         if layout.recentring:
-            first = ["count", *(layout.names("clipping") if layout.clipping else ())]
-            self._draw(first, plan, source, meter)
+            self._draw(["count"], plan, source, meter)
             far = self._enough(meter, plan, layout)
             if far:
                 self._draw(["ranges"], plan, source, meter)
@@ -258,7 +253,7 @@ class SSP(RangedMethod):
             meter.draw(name, total)
         else:
             (name,) = layout.names("moments")
-            self._draw([name, *(layout.names("clipping") if layout.clipping else ())], plan, source, meter)
+            self._draw([name], plan, source, meter)
         if layout.robust:
             drawn = meter.drawn(name)
             each = layout.decoded(drawn.decode(), sqrt(drawn.variance)).each

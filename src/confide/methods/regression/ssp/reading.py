@@ -37,11 +37,10 @@ from confide.methods.regression.evidence.normal_equations import (
     trusted,
 )
 from confide.methods.regression.evidence.r_squared import ResidualVariance, explained, share_text
-from confide.methods.regression.evidence.sample_size_advice import UNCHECKED, clipped_share, hidden_words
+from confide.methods.regression.evidence.sample_size_advice import hidden_words
 from confide.methods.regression.evidence.sparse_levels import totals_of_gram, unseen_levels
 from confide.methods.regression.linear_estimates import SharedEstimates, kept, legend
 from confide.methods.regression.ssp.draw import FAR_BRANCH, Layout, Moments, largest, reach, unanswered
-from confide.methods.regression.sums.linear_rows import ClippedRows
 from confide.results.inference.simulated_null import JointLaw
 from confide.results.pages.content import ranges_told
 from confide.results.pages.table import DASH, with_interval
@@ -157,7 +156,6 @@ class _Reading:
                 flags = ("se_upper_bound",) if shown is not meat else ()
                 if self.state[0] == "partial":
                     _leave_out(numbers, np.array([*([True] if design.intercept else []), *self.out[self.keep]]))
-        clipping, clipped = self._clipped(k)
         ok = self.state[0] in ("valid", "partial")
         table = SharedEstimates(
             method=f"{self.method.name} {self.method.version}",
@@ -165,7 +163,7 @@ class _Reading:
             names=names,
             status=self.state[0],
             reason=self.state[1],
-            flags=(*clipping, *flags, *self._remarks(moments, meat)),
+            flags=(*flags, *self._remarks(moments, meat)),
             requested=self.release.plan.requested,
             guarantee=self.release.charged,
             target=self.layout.title(design.response.name, names),
@@ -177,7 +175,6 @@ class _Reading:
                 *_explained_facts(
                     known, float(design.response.high - design.response.low) / 2, self.layout.weighted, ok=ok
                 ),
-                ("Clipped responses", DASH if self.layout.clipping and self.state[0] == "not_identified" else clipped),
             ),
             legend=(*legend(self.layout.whole, self.release.plan.declared, names), *ranges_told(self.release)),
             ranges=self.release.ranges,
@@ -232,17 +229,6 @@ class _Reading:
         subset = self.layout.robust and meat is None
         return (*(("submodel_classical",) if subset else ()), *(("few_complete_records",) if few else ()))
 
-    def _clipped(self, k: int) -> tuple[tuple[str, ...], str]:
-        """Flag and text of the paid diagnostic: which share of a response's values lay outside its declared bounds."""
-        if not self.layout.clipping:
-            return ("clipping_not_checked",), UNCHECKED
-        noisy = self.release[self.layout.names("clipping")[k]]
-        count = self.moments.each[k].count
-        if self.layout.recentring:
-            count = float(self.release["count"].decode()[0])
-        seen, text = clipped_share(noisy, count, ClippedRows.unit)
-        return ("response_clipped",) if seen else (), text
-
     # several responses ------------------------------------------------------------------------------------------------
 
     def joined(self, parts: list[_One]) -> SharedEstimates:
@@ -280,7 +266,6 @@ class _Reading:
             facts=(
                 *first.facts[:2],
                 *((f"R-squared of {name}", dict(table.facts)[label]) for name, table in tables.items()),
-                *((f"Clipped {name}", dict(table.facts)["Clipped responses"]) for name, table in tables.items()),
             ),
             legend=(*first.legend, ("Across", _WITH if self.layout.products else _WITHOUT)),
             rsquared=nan,

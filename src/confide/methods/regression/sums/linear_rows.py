@@ -47,7 +47,7 @@ matrix positive semi-definite are missing). Its least value over the cube is fou
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import floor, isqrt, sqrt
 from typing import Any, ClassVar, Self
@@ -220,54 +220,6 @@ class BlockRows(LinearRows):
             for k in range(p, len(rows)):
                 round_within(rows[k : k + 1])
         return rows
-
-
-@dataclass(frozen=True)
-class ClippedRows(LinearRows):
-    """2^20 w for a complete record whose response k lay outside its bounds before clipping, 0 for any other.
-
-    w is measured in the public box, like the moments'. So the share of the weighted count is the share of records that the regression
-    is fitted to. The cap 1 + d makes it 1.
-
-    edges: the response is derived and its bounds were given (`term_bounds`), so that a value at
-    either bound was clipped to it.
-    """
-
-    outcome: int = 0
-    edges: bool = False
-    l1: int = field(default=1 << BITS, init=False)
-    width: int = field(default=1, init=False)
-    unit: ClassVar[int] = 1 << BITS
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        response = (*self.design.terms, self.design.response)[self.features + self.outcome]
-        return (*self.design.columns, *(f"outside({name})" for name in response.columns))
-
-    @property
-    def _unweighted(self) -> bool:
-        """Whether w is 1 for every record: |z|^2 <= 1 + d in the public box, and rint(2^20 w) is 2^20 where floats miss 1 by digits."""
-        return self.box is None and self.cap >= 1 + self.features
-
-    @property
-    def digest(self) -> str:
-        return self._digest("clipped response", "clipped outcome", (self.outcome,), self.cap, after=(self.edges,))
-
-    def __call__(self, codes: Codes) -> Codes:
-        own = len(self.design.columns)
-        clipped = np.asarray(codes[own:] > 0).any(axis=0)
-        if self._unweighted and not self.edges:
-            _, keep = self.design.codes(codes[:own])
-            counted = clipped if keep is None else clipped & keep
-            return np.asarray(counted, dtype=np.float64)[None, :] * float(self.unit)
-        rows, weight = self._weighted(codes[:own])
-        if self.edges:
-            # the last grid point of a scaled response may miss 1 by a last digit
-            clipped = clipped | (np.abs(rows[self.features + 1 + self.outcome]) >= 1.0 - 2.0**-40)
-        with np.errstate(all="ignore"):
-            weight *= float(self.unit)
-            weight *= clipped
-            return round_within(weight[None, :])
 
 
 #: Cells of each feature's histogram.

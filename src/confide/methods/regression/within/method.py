@@ -218,16 +218,13 @@ class WithinPath:
     @cached_property
     def _inside(self) -> LeastSquaresRounds:
         inner = self.deviations.inner
-        return LeastSquaresRounds(inner.schema, inner, self.limit, clipping_check=False)
+        return LeastSquaresRounds(inner.schema, inner, self.limit)
 
     def plan(self, allowance: Allowance, n: int | None) -> dict[str, Any]:
         """The spends of both branches, of statistics of deviations."""
         facts = self._inside.plan(cast(Allowance, DeviationsAllowance(allowance, self.deviations)), n)
         facts["statistics"] = {name: deviations_of(one, self.deviations) for name, one in facts["statistics"].items()}
-        facts["notes"] = (
-            *facts.get("notes", ()),
-            "responses are clipped before means are taken, and clipped ones not counted",
-        )
+        facts["notes"] = (*facts.get("notes", ()), "responses are clipped before means are taken")
         facts["target"] = _title(self.design, self.person)
         facts["intervals_for"] = (
             f"slopes of the population's least-squares line of {self.design.response.name}, clipped to its bounds, within each "

@@ -110,7 +110,7 @@ class TableOne(RangedMethod):
     example: ClassVar[str] = '"age + smoker ~ arm"'
     menu: ClassVar[MenuEntry | None] = MenuEntry(
         "Table 1: characteristics by group",
-        "{number} ~ {label}",
+        "{number} ~ {label} | {second} ~ {label}",
         "Means, shares and medians of several columns.",
         command='describe "{}"',
         place=6,

@@ -1,0 +1,336 @@
+"""Clipped and unread values: noisy shares of values beyond their bounds, and of cells that hold something else than a value.
+
+Guarantee: mu-GDP, native in the plan, for `SHARE` of the square of mu: Gaussian noise on one vector of counts. Relation: add-remove or
+substitute. Sensitivity, for k columns: a record lies in exactly one of four numbers of each column, whatever its cells hold. It is below
+or above the bounds, unread, or any other. What a cell is follows from that cell and the schema. So a record is a vector of k ones, and
+comes or goes with sqrt(k). One that is replaced may leave one number and enter another in each column: sqrt(2k).
+
+Units: at most r rows of one are there, each a vector of k ones: r sqrt(k). Where all rows count by weight, a unit's m rows count
+min(1, r/m) each: r sqrt(k) (`Weighted`). A subgroup: all numbers of a record outside are 0 (`Subset`). Survey weights, PSUs and
+deviations from a person's means play no part: records are counted, before any is dropped for a missing value.
+
+The four numbers of a column add up to the records, of which the others are shares.
+
+Source: Dwork, McSherry, Nissim, Smith 2006 (histograms); Dong, Roth, Su 2022 (Gaussian noise). The vector is derived in confide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from confide import _special as special
+from confide.core.events import BudgetItem, Composed, Event, leaves
+from confide.core.exact import digest
+from confide.core.statistic import Codes, MapOver, RecordMap, Source, Statistic, Total, WrappedSource
+from confide.errors import PlanError, ReleaseError
+from confide.schema import Categorical, Column, ModelMatrix, Schema
+
+#: The budget item's name, and of the square of mu what it costs.
+NAME, SHARE = "clipped, unread", Fraction(1, 100)
+#: The code of a row `read(NAME)`: any other cell, a value below or above its bounds, a cell that holds something and is not read.
+OTHER, BELOW, ABOVE, UNREAD = range(4)
+# A share above the first is flagged, one of unread cells above the second leaves rough figures: both with so much certainty for all of
+# them together.
+_TOLERATED, _MUCH, _LEVEL = 0.005, 0.05, 0.05
+_TWO_SIDED = float(special.ndtri(0.975))
+# A margin of error below which a share is told in tenths of a percent.
+_FINE = 0.015
+# One above which only what is flagged is told.
+_ROUGH = 0.1
+
+
+def read_row(name: str) -> str:
+    """The row of codes that says how the cells of a column were read.
+
+    >>> read_row("income")
+    'read(income)'
+    """
+    return f"read({name})"
+
+
+@dataclass(frozen=True)
+class ReadRows(RecordMap):
+    """For each column four numbers, of which a record has a 1 in that of its code; and for each derived term that was given bounds.
+
+    terms: responses of these designs. A value at either bound counts as beyond it, because it was moved there.
+    """
+
+    cells: tuple[str, ...]
+    terms: tuple[ModelMatrix, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the numbers are of."""
+        return (*self.cells, *(design.response.name for design in self.terms))
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        behind = (name for design in self.terms for name in design.columns)
+        return tuple(dict.fromkeys((*map(read_row, self.cells), *behind)))
+
+    @property
+    def width(self) -> int:
+        return 4 * len(self.names)
+
+    @property
+    def l1(self) -> int:
+        return len(self.names)
+
+    @property
+    def l2_squared(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def digest(self) -> str:
+        return digest(["cells as they were read", list(self.cells), [design.to_dict() for design in self.terms]])
+
+    def __call__(self, codes: Codes) -> Codes:
+        read = [*codes[: len(self.cells)], *(self._ends(design, codes) for design in self.terms)]
+        return np.asarray([row == code for row in read for code in range(4)], dtype=np.float64)
+
+    def _ends(self, design: ModelMatrix, codes: Codes) -> Codes:
+        """The codes of a term: where its value is at a bound."""
+        own, keep = design.codes(codes[[self.columns.index(name) for name in design.columns]])
+        last = own[-1]
+        ends = np.where(last <= 0, BELOW, np.where(last >= design.response.steps - 1, ABOVE, OTHER))
+        return np.asarray(ends if keep is None else np.where(keep, ends, OTHER))
+
+
+def bounded_terms(term_bounds: Mapping[str, Any] | None, schema: Schema) -> tuple[ModelMatrix, ...]:
+    """Derived terms that were given bounds, of columns that have some. term_bounds: of a method, which was planned with them."""
+    columns, found = schema.columns, []
+    for name, own in (term_bounds or {}).items():
+        # a factor that is no number has no bounds to be beyond
+        with suppress(PlanError):
+            found.append(ModelMatrix.of(f"{name} ~ 1", schema, term_bounds={name: own}))
+    open_ended = {name for name, own in columns.items() if not (isinstance(own, Categorical) or all(own.declared))}
+    return tuple(one for one in found if not open_ended & set(one.columns))
+
+
+def with_counts(
+    spend: Callable[[str, Statistic, Fraction], BudgetItem],
+    event: Event,
+    statistics: Mapping[str, Statistic],
+    schema: Schema,
+    term_bounds: Mapping[str, Any] | None,
+) -> tuple[Event, dict[str, Statistic]]:
+    """A method's events and statistics, and the counts of the data's columns behind those that it reads, and of its bounded terms.
+
+    spend: `Allowance.spend`.
+    """
+    read = {row for one in statistics.values() for row in one.map.columns}
+    names = schema.behind(name for name in schema.names if name in read)
+    if not names:
+        return event, dict(statistics)
+    if NAME in statistics:
+        raise PlanError(
+            f"a statistic is named {NAME!r}, like a column of the table. So are the counts of clipped and unread values",
+            "rename the column in the data and the schema",
+        )
+    counts = Total(ReadRows(names, bounded_terms(term_bounds, schema)), nonnegative=True)
+    parts = event.parts if isinstance(event, Composed) else (event,)
+    return Composed((*parts, spend(NAME, counts, SHARE))), {**statistics, NAME: counts}
+
+
+def names_in(statistics: Mapping[str, Statistic]) -> tuple[str, ...]:
+    """The columns of which such counts are among these statistics."""
+    rows = getattr(statistics.get(NAME), "map", None)
+    while isinstance(rows, MapOver):
+        rows = rows.map
+    return rows.names if isinstance(rows, ReadRows) else ()
+
+
+class CountedFirst(WrappedSource):
+    """A source of one draw, whose first pass also adds up the counts, and draws them. It spares a separate pass."""
+
+    def __init__(self, source: Source, counts: Statistic, draw: Callable[[NDArray[Any]], Any]) -> None:
+        super().__init__(source)
+        self._counts: tuple[Statistic, ...] = (counts,)
+        self._draw = draw
+
+    def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
+        """As the source behind it."""
+        first, self._counts = self._counts, ()
+        sums = self._source.aggregate(*statistics, *first)
+        for total in sums[len(statistics) :]:
+            self._draw(total)
+        return sums[: len(statistics)]
+
+
+def counted_together(plans: Mapping[str, Any]) -> tuple[dict[str, Any], Statistic | None, Fraction]:
+    """The analyses of a publication without their own counts, those of all their columns at once, and what all of them pay for these.
+
+    None where fewer than two count all records alike: a subgroup, and derived terms with bounds, have their own.
+    """
+    alike: dict[Any, list[str]] = {}
+    for part, plan in plans.items():
+        own = plan.statistics.get(NAME)
+        if own is not None and plan.where is None and set(names_in(plan.statistics)) <= set(plan.asked.names):
+            alike.setdefault((type(own), getattr(own, "rows", None)), []).append(part)
+    parts = max(alike.values(), key=len, default=[])
+    if len(parts) < 2:
+        return dict(plans), None, Fraction(0)
+    found, paid = dict(plans), Fraction(0)
+    for part in parts:
+        plan, spend = plans[part], plans[part].spend(NAME)
+        paid += spend.sensitivity**2 / spend.scale
+        event = Composed(tuple(one for one in plan.event.parts if one != spend))
+        rest = {name: one for name, one in plan.statistics.items() if name != NAME}
+        found[part] = replace(plan, event=event, statistics=rest)
+    counts = Total(ReadRows(tuple(_names_of(found))), nonnegative=True)
+    own = plans[parts[0]].statistics[NAME]
+    return found, counts if isinstance(own, Total) else replace(own, statistic=counts), paid
+
+
+def _names_of(plans: Mapping[str, Any]) -> list[str]:
+    """The columns that analyses of a publication count together."""
+    together = (names for names in map(shared_names, plans.values()))
+    return list(dict.fromkeys(name for names in together for name in names))
+
+
+def shared_names(plan: Any) -> tuple[str, ...]:
+    """The columns of an analysis whose publication counts them."""
+    paid = any(leaf.name == NAME for leaf in leaves(plan.event))
+    return () if paid else tuple(plan.constants.get(NAME, ()))
+
+
+def shared_public(noisy: NDArray[np.float64], sd: float, plans: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
+    """What each analysis of a publication says of the counts of all: for the columns it reads, and the standard deviation of the noise."""
+    place = {name: at for at, name in enumerate(_names_of(plans))}
+    found = {}
+    for part, plan in plans.items():
+        names = shared_names(plan)
+        if names:
+            found[part] = np.append(noisy.reshape(-1, 4)[[place[name] for name in names]], sd)
+    return found
+
+
+# what a release says -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Share:
+    """An estimated share of records, with the standard deviation of its noise. many: shares that are flagged with it."""
+
+    value: float
+    sd: float
+    many: int
+
+    def above(self, limit: float) -> bool:
+        """Whether it is, with 95% certainty for all shares of the release together."""
+        return self.value + float(special.ndtri(_LEVEL / self.many)) * self.sd > limit
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Of its 95% interval."""
+        return max(self.value - _TWO_SIDED * self.sd, 0.0), min(max(self.value + _TWO_SIDED * self.sd, 0.0), 1.0)
+
+    def __str__(self) -> str:
+        digits = int(_TWO_SIDED * self.sd < _FINE)
+        value, low, high = (f"{min(max(one, 0.0), 1.0):.{digits}%}" for one in (self.value, *self.ends))
+        return f"{value} ({low} to {high})" if self.above(_TOLERATED) and low != high else value
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Shares of the records, before any is dropped, whose value of a column was clipped or not read. column: as declared."""
+
+    name: str
+    column: Column
+    below: Share
+    above: Share
+    unread: Share
+
+    @property
+    def sides(self) -> dict[str, Share]:
+        """What was clipped, by the side; nothing where there are no bounds."""
+        if isinstance(self.column, Categorical):
+            return {}
+        below, above = self.column.declared
+        return {**({"below": self.below} if below else {}), **({"above": self.above} if above else {})}
+
+    @property
+    def clipped(self) -> bool:
+        """Whether a noticeable share was."""
+        return any(share.above(_TOLERATED) for share in self.sides.values())
+
+    @property
+    def bounded(self) -> str:
+        """The column and its bounds, such as "income to [0, 9000]"."""
+        assert not isinstance(self.column, Categorical)
+        low, high = self.column.declared
+        said = self.column.said if self.column.kind == "date" else "{:.10g}".format
+        return (
+            f"{self.name} to [{said(self.column.low) if low else '...'}, {said(self.column.high) if high else '...'}]"
+        )
+
+    @property
+    def words(self) -> str:
+        """What was clipped on either side."""
+        told = ", ".join(f"{share} {side}" for side, share in self.sides.items())
+        return told if self.clipped else f"{told} ({_most(self.sides.values())})"
+
+
+def lost_of(
+    noisy: NDArray[np.float64], sd: float, names: Sequence[str], known: Mapping[str, Column]
+) -> tuple[Lost, ...]:
+    """From the noisy counts, (4 names,), with the standard deviation of the noise of each. known: columns, and terms as columns."""
+    if noisy.shape != (4 * len(names),) or not names or not set(names) <= set(known):
+        raise ReleaseError("the counts of clipped and unread values are damaged in this file", "ask for the original")
+    counts = noisy.reshape(-1, 4)
+    records = max(float(counts.sum()) / len(names), 1.0)
+    shares = [[Share(float(one) / records, sd / records, 3 * len(names)) for one in own] for own in counts]
+    return tuple(
+        Lost(name, known[name], own[BELOW], own[ABOVE], own[UNREAD]) for name, own in zip(names, shares, strict=True)
+    )
+
+
+def flags_of(lost: Iterable[Lost], ranged: Collection[str]) -> tuple[str, ...]:
+    """The flags of a result. ranged: the columns that are clipped to a range, which says what lies beyond it."""
+    known = [own for own in lost if own.name not in ranged]
+    clipped = ("values_clipped",) if any(own.clipped for own in known) else ()
+    return (*clipped, *(("values_unread",) if any(own.unread.above(_TOLERATED) for own in lost) else ()))
+
+
+def facts_of(lost: Sequence[Lost], ranged: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """What a table says of them: little where noise hides most of it. ranged: as in `flags_of`."""
+    bounded = [own for own in lost if own.name not in ranged and own.sides]
+    few = any(_TWO_SIDED * own.unread.sd > _ROUGH for own in lost)
+    alone = len(bounded) == 1 and not few
+    clipped = [f"{own.bounded}: {own.words}" for own in bounded if own.clipped or alone]
+    within = [own for own in bounded if not (own.clipped or alone or few)]
+    if within:
+        clipped.append(
+            f"{', '.join(own.name for own in within)}: {_most(s for own in within for s in own.sides.values())}"
+        )
+    unread = [f"{own.name} {own.unread}" for own in lost if own.unread.above(_TOLERATED)]
+    rest = [own for own in lost if not (own.unread.above(_TOLERATED) or few)]
+    facts = [("Clipped", "; ".join(clipped)), ("Unread values", "; ".join(unread))]
+    if rest:
+        facts.append(("Unread", f"{', '.join(own.name for own in rest)}: {_most(own.unread for own in rest)}"))
+    return tuple(fact for fact in facts if fact[1])
+
+
+def _most(shares: Iterable[Share]) -> str:
+    most = min(ceil(1000 * max(share.ends[1] for share in shares) - 1e-9), 1000)
+    return f"at most {most / 10:.1f}%"
+
+
+def hardly_read(lost: Iterable[Lost]) -> str:
+    """Why figures are rough where many cells are unread; "" where they are not."""
+    told = " and ".join(f"{own.unread} of {own.name}" for own in lost if own.unread.above(_MUCH))
+    if not told:
+        return ""
+    return (
+        f"{told} holds something that is not read, and counts as missing: declare decimal marks in [file], codes of missing values and "
+        "levels in the schema"
+    )
