@@ -52,6 +52,30 @@ def test_two_factors_are_crossed_with_totals_last(data: cf.Source) -> None:
     assert len(table.to_frame()) == 15 and len(table.to_csv().splitlines()) == 16
 
 
+@pytest.mark.parametrize("points", [1, 2, 4])
+def test_a_wide_group_column_pushes_no_number_out(points: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its head and labels wrap, down to eight characters; rows are as wide as the terminal, 80 where there is none."""
+    names = ("sex", "years since the first admission", "region of the first of all addresses")
+    sex, region = SCHEMA["sex"], SCHEMA["region"]
+    schema = cf.Schema(dict(zip(names, (sex, SCHEMA["age"], region), strict=True)) | {"income": SCHEMA["income"]})
+    cuts = f"cut(`{names[1]}`, {', '.join(str(at) for at in (30.25, 45.25, 60.25, 75.25)[:points])})"
+    source = cf.read(schema.sample(2_000, seed=1), schema)
+    for groups in (f"sex * {cuts}", f"sex * `{names[2]}` * {cuts}"):
+        table = cf.tables.means(f"income ~ {groups}", source, inference="population", privacy=cf.GDP(1), **CALL)
+        for width in (80, 160):
+            monkeypatch.setenv("COLUMNS", str(width))
+            lines = table.summary().splitlines()
+            rule = next(place for place, line in enumerate(lines) if set(line) == {"-"})
+            assert max(map(len, lines)) <= width
+            head = next(line for line in lines[:rule] if line.endswith(("95% CI", "privacy share", "flags")))
+            assert re.search(r" n +mean +std\. err\. +95% CI", head)
+            told = [line for line in lines[rule + 1 :] if re.search(r"\d to -?[\d,.]+|none|n/a  ", line)]
+            assert len(told) >= min(len(table.to_frame()), 60)
+            assert ("privacy share" in head) == (width == 160)
+        monkeypatch.delenv("COLUMNS")
+        assert max(map(len, table.summary().splitlines())) <= 80
+
+
 def test_flags_are_letters_with_a_note_each_and_one_of_all_rows_is_a_note_alone(data: cf.Source) -> None:
     """Fails when an id is printed in a row, a letter has no words, a note is lost without a word, or more than six are printed."""
     asked: dict[str, Any] = {"inference": "population", "privacy": cf.GDP(0.01), **CALL}

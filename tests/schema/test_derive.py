@@ -487,3 +487,35 @@ def test_numbers_of_each_kind_go_through_the_contract() -> None:
     )
     check_method(cf.regression.LeastSquares("z ~ age + land + stay"), schema)
     check_method(cf.tables.Means("z + age ~ land", inference="population"), schema)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "cut(born, 30)",
+        "cut(born, '1.1.1950')",
+        "cut(age(born), 18, 65)",
+        "cut(years_between(born, '2024-07-01'), 30)",
+        "cut(Alter, 30)",
+        "Alter",
+        "age(born)",
+        "sex * Alter",
+    ],
+)
+def test_refusals_lead_to_an_age(right: str) -> None:
+    """A schema with a date and without derived columns is told how an age is made, without names of the reader's own."""
+    columns = {"y": Numeric(0, 9), "sex": Categorical(["f", "m"]), "born": cf.Date("1900-01-01", "2006-12-31")}
+    line = "[derive] age = \"years_between(born, '2024-07-01')\""
+    for made, told in ((Schema(columns), True), (Schema(columns, derive={"half": "y / 2"}), False)):
+        with pytest.raises(cf.errors.ConfideError) as refused:
+            cf.plan(cf.tables.Means(f"y ~ {right}", inference="population"), made, cf.GDP(1.0))
+        assert (line in str(refused.value)) is told and "quoted_" not in str(refused.value)
+
+
+def test_a_date_without_quotes_is_said_to_need_them() -> None:
+    schema = Schema({"y": Numeric(0, 9), "born": cf.Date("1900-01-01", "2006-12-31")})
+    with pytest.raises(cf.errors.PlanError, match="Dates stand in quotes") as refused:
+        cf.plan(cf.tables.Means("y ~ cut(born, 1950-01-01)", inference="population"), schema, cf.GDP(1.0))
+    assert "octal" not in str(refused.value) and "unknown>" not in str(refused.value)
+    with pytest.raises(cf.errors.PlanError, match="'born' is a date"):
+        cf.plan(cf.tables.Means("y ~ born", inference="population"), schema, cf.GDP(1.0))

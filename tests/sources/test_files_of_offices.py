@@ -103,6 +103,15 @@ def _typed_dates(path: Path) -> None:
     frame.to_parquet(path)
 
 
+def _durations(path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["income", "sex"], [1742.81, "male"], [2e10, "female"], [900, "female"]):
+        book.active.append(row)
+    book.active["A3"].number_format = "[h]:mm:ss"
+    book.save(path)
+
+
 BORN = cf.Date("1900-01-01", "2020-12-31")
 CODED = cf.Categorical(["male", "female"], codes=["1", "2"])
 TWO = {"income": [1742.81, 900.0], "sex": ["male", "female"]}
@@ -203,6 +212,11 @@ SHAPES = [
         "a merged header above the header", "Persons,,\n,,\nincome,sex\n1742.81,male\n900,female\n", TWO, {"skip": 2}
     ),
     Shape("a title that is not declared", "Table 3,\nincome,sex\n1742.81,male\n", "none of the schema's names"),
+    Shape(
+        "a title without empty fields, not declared",
+        "Table 3\nincome,sex\n1742.81,male\n900,female\n",
+        "none of the schema's names",
+    ),
     Shape("a line of sums", "income,sex\n1742.81,male\n900,female\nSumme,\n", TWO, {"not_records": ["Summe"]}),
     Shape(
         "a line of sums behind empty cells",
@@ -296,6 +310,11 @@ SHAPES = [
     ),
     Shape("a column that is there twice", "income,sex,income\n1742.81,male,3\n", "more than one column 'income'"),
     Shape("no header", "1742.81,male\n900,female\n", "may be a record"),
+    Shape(
+        "no header, a number with a decimal comma, cut at a comma",
+        "Erika;1.742,81;male\nMax;900;female\n",
+        "may be a record",
+    ),
     Shape("no header, words alone", "Erika,male\nMax,female\n", "may be a record"),
     Shape("line ends of old Macs", "income,sex\r1742.81,male\r900,female\r", "no readable header line"),
     Shape("line ends of two kinds", "income,sex\r\n1742.81,male\n900,female\r\n", TWO),
@@ -384,6 +403,19 @@ SHAPES = [
         TWO,
         {"sheet": "Data", "skip": 1, "not_records": ["Summe"]},
         ending="xlsx",
+    ),
+    Shape(
+        "a workbook with error cells such as #N/A, which count as empty",
+        _sheets(Data=[["income", "sex"], [1742.81, "male"], ["#N/A", "female"]]),
+        {**TWO, "income": [1742.81, NO]},
+        ending="xlsx",
+    ),
+    Shape(
+        "a workbook with a duration of a million years",
+        _durations,
+        {"income": [1742.81, NO, 900.0], "sex": ["male", None, "female"]},
+        ending="xlsx",
+        other_width=1,
     ),
     Shape("merged cells above the header", _merged, TWO, {"skip": 1}, ending="xlsx"),
     Shape(
@@ -483,6 +515,77 @@ def test_a_file_is_refused_before_it_is_read(shape: Shape, tmp_path: Path) -> No
     assert "Erika" not in str(caught.value) and "1742" not in str(caught.value)
 
 
+NO_NAME = '"income","sex"\n"1",1742.81,"m"\n"2",900,"f"\n'  # of the row's number, as R leaves it out
+TITLES: list[tuple[str, Any, int]] = [
+    ("csv", "Persons 2024, as of July\nid;sex;income\n1;m;1.742,81\n2;f;900\n", 1),
+    ("csv", "Persons 2024; as of July\nid,sex,income\n1,m,2\n2,f,900\n", 1),
+    ("csv", "Persons\nas of July\n\nid;sex;income\n1;m;1,5\n2;f;2,5\n", 3),
+    ("csv", "Persons\nid,sex\n", 1),
+    ("csv", "Persons;;\nid;sex;income\n1;m;1\n", 1),
+    ("csv", NO_NAME, 1),
+    ("xlsx", _sheets(A=[["Persons", "as of July"], [None], ["id", "sex", "income"], [1, "m", 2], [2, None, 9]]), 2),
+    ("xlsx", _sheets(A=[["Persons"], ["id", "sex"], [1, "m"]]), 1),
+    ("csv", "id,sex,income\n1,m,2\n2,f\n3,m,4\n", 0),
+    ("csv", "id;sex\n1;m\n2;f;x\n", 0),
+    ("csv", "id;income;sex\n1;1,5;m\n2;2,5\n3;3,5\n", 0),
+    ("csv", "income\n1742.81\n900\n", 0),
+    ("csv", 'id,note\n1,"a;b"\n2,"c;d"\n', 0),
+    ("xlsx", _sheets(A=[["id", "sex", "income"], [1, None, None], [2, "f", None]]), 0),
+]
+
+
+@pytest.mark.parametrize(("ending", "text", "above"), TITLES)
+def test_a_draft_tells_a_title_from_a_header(ending: str, text: Any, above: int, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{ending}"
+    Shape("", text, "", ending=ending).write(path)
+    if above:
+        with pytest.raises(
+            SchemaError, match=f"may be a title above the header.*skip = {above} in.*--skip {above};"
+        ) as told:
+            cf.Schema.draft(path)
+        assert "Persons" not in str(told.value) and "1742" not in str(told.value)
+    if text != NO_NAME:
+        assert "Persons" not in cf.Schema.draft(path, file={"skip": above})
+
+
+FIRST = ["1.742,81", "1,742.81", "1950-03-01", "31.12.1950", "12/31/1950", "12:30", "-99", "true", "\u22125,5"]
+
+
+@pytest.mark.parametrize("cell", FIRST)
+def test_a_draft_withholds_a_first_line_that_may_be_a_record(cell: str, tmp_path: Path) -> None:
+    for delimiter in (";", ","):
+        path = tmp_path / "a.csv"
+        text = f'"{cell}"' if delimiter == "," else cell
+        path.write_text("\n".join(delimiter.join(["Erika", text, "Ulm"]) for _ in range(3)))
+        with pytest.raises(SchemaError, match="may be a record") as told:
+            cf.Schema.draft(path)
+        assert "Erika" not in str(told.value) and cell not in str(told.value).replace(str(path), "")
+
+
+@pytest.mark.parametrize(
+    "cell", [1950, True, datetime.date(1950, 3, 1), datetime.datetime(1950, 3, 1, 4), datetime.time(5, 6)]
+)
+def test_a_draft_withholds_a_first_row_that_may_be_a_record(cell: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    _sheets(Data=[["Erika", cell, "Ulm"]] * 3)(path)
+    with pytest.raises(SchemaError, match="may be a record") as told:
+        cf.Schema.draft(path)
+    assert "Erika" not in str(told.value) and "1950" not in str(told.value)
+    with pytest.raises(ConfideError, match="may be a record") as told:
+        cf.read(path, cf.Schema({"income": INCOME})).check(["income"])
+    assert "Erika" not in str(told.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF-8", "utf8", "utf-8-sig"])
+def test_a_byte_order_mark_goes_by_each_name_of_utf_8(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"\xef\xbb\xbfage,sex\n31,male\n")
+    assert "[columns.age]" in cf.Schema.draft(path, file={"encoding": encoding})
+    schema = cf.Schema({"age": INCOME}, file={"encoding": encoding})
+    assert cf.read(path, schema).lacks(["age"]) == ()
+    assert schema.file.encoding == ("utf-8-sig" if encoding.endswith("sig") else "utf-8")
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "latin-1"])
 def test_one_release_from_all_encodings(encoding: str, tmp_path: Path) -> None:
     """The layout is in no digest, plan or release: the same records give the same bits."""
@@ -517,6 +620,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"encoding": "iso-2022-jp"}, "later records"),
     ({"encoding": "base64"}, "encoding"),
     ({"encoding": "nosuch"}, "encoding"),
+    ({"encoding": "undefined"}, "another that Python knows"),
     ({"sheet": 0}, "sheet"),
     ({"not_records": "Summe"}, "not_records"),
     ({"names": {"income": "a", "sex": "a"}}, "two columns"),

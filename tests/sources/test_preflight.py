@@ -16,11 +16,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.sources.test_files_of_offices import SHAPES, Shape, _opened
 
 import confide as cf
+from confide.core.lost_values import ABOVE, BELOW, UNREAD
 from confide.errors import SchemaError, SourceError
 from confide.schema import Categorical, Clusters, Integer, Numeric, Schema, SurveyDesign, Unit
 from confide.sources import cell_counts, read
@@ -107,12 +109,12 @@ _COLUMNS = Schema(
 def test_the_counts_are_those_of_the_codes_that_a_release_adds_up(rows: list[tuple[Any, ...]], threads: int) -> None:
     cells = {name: [row[at] for row in rows] for at, name in enumerate(_COLUMNS.names)}
     found = preflight(read(cells, _COLUMNS, threads=threads))
-    wanted = [f"{kind}({name})" for name in _COLUMNS.names for kind in ("unread", "outside")]
+    wanted = [f"read({name})" for name in _COLUMNS.names]
     columns = [np.array([*column, None], dtype=object)[:-1] for column in cells.values()]
     with np.errstate(all="ignore"):
-        coded = Coder(wanted, _COLUMNS, 32)(Block(len(rows), columns)).sum(axis=1).tolist()
-    for at, one in enumerate(found.columns.values()):
-        assert (one.unread, one.below + one.above) == (coded[2 * at], coded[2 * at + 1])
+        coded = Coder(wanted, _COLUMNS, 32)(Block(len(rows), columns))
+    for how, one in zip(coded, found.columns.values(), strict=True):
+        assert [np.count_nonzero(how == kind) for kind in (BELOW, ABOVE, UNREAD)] == [one.below, one.above, one.unread]
         assert one.values + one.unread + one.empty + sum(one.missing.values()) == found.records == len(rows)
     # neither order nor portions matter
     again = preflight(read({name: column[::-1] for name, column in cells.items()}, _COLUMNS))
@@ -174,6 +176,71 @@ def test_each_declared_code_is_counted_before_bounds() -> None:
     )
     assert labels.columns["g"].missing == {"x": 1, "-99": 1} and labels.columns["g"].unread == 1
     assert labels.columns["g"].shapes == {}  # a label is never shown, not even by its shape
+
+
+def test_codes_of_dates_are_counted_in_every_form(tmp_path: Path) -> None:
+    column = cf.Date("1900-01-01", "2006-12-31", missing=["k.A.", "9999-12-31"])
+    days = np.array(["1970-01-01", "NaT", "9999-12-31", "9999-12-31", "2000-02-29"], "datetime64[D]")
+    table = pa.table({"d": pa.array(days)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    texts = pa.array(["" if one == "NaT" else one for one in days.astype(str)])
+    for data in (
+        table,
+        tmp_path / "t.parquet",
+        pa.table({"d": pa.array(days).cast(pa.timestamp("us"))}),
+        pa.table({"d": pa.array(days).dictionary_encode()}),
+        {"d": days.astype("datetime64[s]")},
+        {"d": np.array(days.tolist(), dtype=object)},
+        {"d": texts},
+    ):
+        found = preflight(read(data, Schema({"d": column}))).columns["d"]
+        assert (found.values, found.empty, found.unread, found.missing) == (2, 1, 0, {"9999-12-31": 2})
+
+
+@pytest.mark.parametrize("encoding", [None, "utf-8", "cp1252"])
+def test_another_encoding_is_told_by_its_cells(encoding: str | None, tmp_path: Path) -> None:
+    lines = ["g,x", "Süd,1", "Nord,2", "Süd,groß", "Ost?,3"]
+    (tmp_path / "t.csv").write_bytes("\n".join(lines).encode("cp1252"))
+    file = {"file": {"encoding": encoding}} if encoding else {}
+    schema = Schema({"g": Categorical(["Süd", "Nord"]), "x": Numeric(0, 9)}, **file)
+    found = preflight(read(tmp_path / "t.csv", schema))
+    told = [(one.undecoded, 'encoding = "cp1252" in [file]?' in one.hints) for one in found.columns.values()]
+    assert told == ([(0, False)] * 2 if encoding == "cp1252" else [(2, True), (1, True)])
+    said = " ".join(str(found).split())
+    assert (('encoding = "cp1252"' in said) is (encoding != "cp1252") and "�" in said) or encoding == "cp1252"
+    assert found.columns["x"].hints[-1].startswith("encoding" if encoding != "cp1252" else "a code")
+
+
+def test_a_line_of_sums_is_told(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    incomes = random.lognormal(7, 1, 400).round(2)
+    rows = [f"{at},{random.choice(['a', 'b'])},{random.integers(9)},{one}" for at, one in enumerate(incomes)]
+    rows[7:9] = ["7,,,12.5", "8,,,"]
+    (tmp_path / "t.csv").write_text("\n".join(["n,g,k,income", *rows, f"Total,,,{incomes.sum():.2f}"]))
+    columns = {"g": Categorical(["a", "b"]), "k": Integer(0, 9), "income": Numeric(0, 1e9)}
+    for threads in (1, 2):
+        # without the column that begins the line
+        found = preflight(read(tmp_path / "t.csv", Schema(columns), threads=threads))
+        assert [one.sums for one in found.columns.values()] == [False, False, True] and found.odd
+        assert 'not_records = ["Total"]' in " ".join(str(found).split())
+    found = preflight(read(tmp_path / "t.csv", Schema({"n": Integer(0, 999), **columns}))).columns
+    assert found["n"].hints[0].startswith("a line of sums?") and found["income"].sums
+    named = Schema({"n": Integer(0, 999), **columns}, file={"not_records": ["Total"]})
+    right = preflight(read(tmp_path / "t.csv", named))
+    assert not any(one.sums or one.hints for one in right.columns.values()) and not right.odd
+    assert right.not_records == 1 and "rows that not_records names: 1" in " ".join(str(right).split())
+    # a large value alone is none, and neither is a half empty row with a value like the others'
+    cells = {"x": [1.0] * 9 + [2.5, 2.0], "g": ["a"] * 10 + [None]}
+    assert not preflight(read(cells, Schema({"x": Numeric(0, 9), "g": Categorical(["a", "b"])}))).columns["x"].sums
+    cells["x"][-1] = 5.01
+    assert preflight(read(cells, Schema({"x": Numeric(0, 9), "g": Categorical(["a", "b"])}))).columns["x"].sums
+
+
+def test_a_title_above_the_header_is_asked_for_where_most_rows_are_wider(tmp_path: Path) -> None:
+    schema = Schema({"x": Numeric(0, 9)})
+    for lines, asked in ((["x", "1,2", "2,3", "3"], True), (["x", "1", "2", "3,4"], False)):
+        (tmp_path / "t.csv").write_text("\n".join(lines))
+        assert ("--skip 1" in str(preflight(read(tmp_path / "t.csv", schema)))) is asked
 
 
 def test_lines_of_another_width_and_lines_that_are_no_records(tmp_path: Path) -> None:
@@ -306,6 +373,8 @@ def test_what_strict_fails_on(tmp_path: Path) -> None:
         ("Žluťoučký", "a", "a code of missing values"),
         ("?", "?", ""),
         ("()#!()#!()#!()#!", "()#!()#!()#!", ""),
+        ("1;2;Süd", "9;9;a", "another delimiter, or a title above the header"),
+        ("gro\ufffd", "a\ufffd", ""),
     ],
 )
 def test_a_shape_shows_how_a_cell_is_written(cell: str, shape: str, hint: str) -> None:
@@ -427,7 +496,7 @@ def test_a_long_name_and_control_characters_do_not_break_the_pane() -> None:
     [
         (lambda: preflight(pd.DataFrame({"x": [1]})), SourceError, "cf.preflight(cf.read(data, schema))"),
         (lambda: preflight(read({"x": [1]}, Schema({"x": Numeric(0, 1)})), "y"), SchemaError, "no column 'y'"),
-        (lambda: preflight(read({"x": [1]}, Schema({"x": Numeric(0, 1)})), ["outside(x)"]), SchemaError, "no column"),
+        (lambda: preflight(read({"x": [1]}, Schema({"x": Numeric(0, 1)})), ["read(x)"]), SchemaError, "no column"),
         (lambda: preflight(read({"x": [1]}, Schema({"x": Numeric(0, 1)})), ids="p"), SourceError, "no column 'p'"),
         (lambda: preflight(read({"y": [1]}, Schema({"x": Numeric(0, 1)}))), SourceError, "no column 'x'"),
     ],

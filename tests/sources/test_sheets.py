@@ -28,7 +28,8 @@ from confide.schema.layout import FileLayout
 from confide.sources import read
 from confide.sources.coding import FileMark, plain
 from confide.sources.formats import sheets
-from confide.sources.formats.sheets import fields, open_sheet
+from confide.sources.formats.sheets import header, open_sheet
+from confide.sources.preflight import preflight
 
 NAMES = ("sex", "income", "age")
 SCHEMA = Schema({"sex": Categorical(["f", "m"]), "income": Numeric(0, 9000), "age": Integer(0, 120)}, dataset="d")
@@ -225,8 +226,7 @@ def test_names_are_those_of_the_header(tmp_path: Path) -> None:
     assert cells_of(path, ["2024", "Ü (€)", "last"]) == [[2.0], [7.0], [8.0]]
     with pytest.raises(SourceError, match="more than one column 'age'"):
         read(path, SCHEMA).check(["age"])
-    named = [(field.name, field.kind) for field in fields(FileMark.of(path), FileLayout())]
-    assert named == [(name, "?") for name in part.names]
+    assert header(FileMark.of(path), FileLayout()) == (part.names, [7, 8])
 
 
 def test_which_sheet(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_which_sheet(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="several sheets") as raised:
         read(path, SCHEMA)
     assert "'Notes', 'Daten', '7'" in str(raised.value)
-    assert "file={\"sheet\": 'Notes'}" in str(raised.value)
+    assert 'sheet = "Notes" in [file], on the command line --sheet Notes' in str(raised.value)
     assert cells_of(path, ["age"], sheet="Daten") == cells_of(path, ["age"], sheet=2) == [[0.0]]
     assert cells_of(path, ["age"], sheet="7") == [[1.0]]
     for unknown in ("daten", 4, "Chart"):
@@ -269,7 +269,7 @@ def test_formulas_errors_and_merged_cells(tmp_path: Path) -> None:
         '<row r="2"><c r="A2"><f>1+1</f><v>2</v></c><c r="B2"><f>WEBSERVICE("http://example.org")</f></c></row>'
         '<row r="3"><c r="A3" t="e"><v>#N/A</v></c><c r="B3" t="str"><f>"x"&amp;"y"</f><v>xy</v></c></row>',
     )
-    # an error cell is empty: the reader does not tell which it was
+    # an error cell is empty: the reader tells no difference
     assert cells_of(path, ["a", "b"]) == [[2.0, None], [None, "xy"]]
     book = openpyxl.Workbook()
     for row in (["a", "b"], [5, 6], [7, 8]):
@@ -277,6 +277,31 @@ def test_formulas_errors_and_merged_cells(tmp_path: Path) -> None:
     book.active.merge_cells("A2:A3")
     book.save(path)
     assert cells_of(path, ["a", "b"]) == [[5.0, None], [6.0, 8.0]]
+
+
+@pytest.mark.parametrize("hours", [2e10, -1e300])  # an error of the reader, and a panic
+def test_a_row_that_the_reader_cannot_hand_over_is_a_record_without_values(hours: float, tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for row in (["a", "b"], [1, "x"], [hours, "y"], ["Summe", None], [None, " "], [3, "z"]):
+        book.active.append(row)
+    book.active["A3"].number_format = "[h]:mm:ss"
+    path = tmp_path / "d.xlsx"
+    book.save(path)
+    assert cells_of(path, ["a", "b"], not_records=["Summe"]) == [[1.0, None, 3.0], ["x", None, "z"]]
+    columns = {"a": Numeric(0, 9), "b": Categorical(["x", "y", "z"])}
+    found = preflight(read(path, Schema(columns, file={"not_records": ["Summe"]})))
+    assert (found.records, found.other_width, found.not_records) == (3, 1, 1)
+    assert {name: (one.unread, one.empty) for name, one in found.columns.items()} == {"a": (0, 1), "b": (0, 1)}
+
+
+def test_an_error_that_the_reader_does_not_know_is_no_other_format(tmp_path: Path) -> None:
+    path = sheet_of(
+        tmp_path / "d.xlsx",
+        '<row r="1"><c r="A1" t="inlineStr"><is><t>a</t></is></c></row><row r="2"><c r="A2" t="e"><v>#SPILL!</v></c></row>',
+    )
+    with pytest.raises(SourceError, match=r"the sheet in .* could not be read, perhaps because of one cell") as raised:
+        read(path, SCHEMA)
+    assert "SPILL" not in str(raised.value) and raised.value.__context__ is None
 
 
 def test_other_workbooks_and_macros_are_not_followed(tmp_path: Path) -> None:

@@ -27,10 +27,15 @@ PUBLIC = {
     # options as they were given; `where` is the name of an executor
     *("delimiter", "threads", "memory", "where", "skip", "sheet"),
 }
-#: Of single modules: names of tables, of a variable of the environment, of codecs; how the format of a table is read.
-OWN = {"formats/databases.py": {"found", "some"}, "formats/parquet.py": {"lacking"}, "formats/read_once.py": {"call"}}
+#: Of single modules: names of tables, of a variable of the environment, of codecs; how the format of a table is read; two constants.
+OWN = {
+    "formats/databases.py": {"found", "some"},
+    "formats/parquet.py": {"lacking"},
+    "formats/read_once.py": {"call"},
+    "formats/sheets.py": {"refusal"},
+}
 #: Functions that show what they are given, and nothing else.
-SHOWS = {"clean", "fspath", "join", "map", "near_match", "repr", "str", "tuple", "value"}
+SHOWS = {"clean", "fspath", "join", "map", "near_match", "quote", "repr", "str", "tuple", "value"}
 #: Functions whose answer is one of a fixed list: a separator of fields, a driver's code for what it refused before any record is read, what
 #: is wrong with an address; and a query, which shows its kind alone.
 FIXED = {"other_delimiter", "_code", "_by_address", "Query"}

@@ -31,8 +31,8 @@ from confide.engine import plan
 from confide.errors import SchemaError, SourceError
 from confide.schema import Categorical, CodedFrame, Integer, Numeric
 from confide.schema.schema import Schema
-from confide.sources.coding import Coded, Held, Labels, Numbers, held_of, reader_of
-from confide.sources.dates import Dates, HeldDates
+from confide.sources.coding import EMPTY, HOLDS, Coded, CodeOf, Labels, Numbers, code_of, reader_of
+from confide.sources.dates import CodeOfDate, Dates
 from confide.sources.simulated import simulated_source
 from confide.testing.test_data import codes_of
 
@@ -259,7 +259,8 @@ def test_a_date_among_objects_is_its_iso_text_under_another_kind() -> None:
     )
     assert Labels(Categorical(["a", "2020-01-02", "2020-01-02T00:00:00"]))(objects).tolist() == [1, 1, 1, 2, -1, -1]
     assert np.isnan(Numbers()(objects)[:5]).all()
-    assert Held(Numeric(0, 9, missing=["2020-01-02"]))(objects).tolist() == [0, 0, 0, 1, 0, 1]
+    found = CodeOf(Numeric(0, 9, missing=["x", "2020-01-02"]))(objects)
+    assert found.tolist() == [1, 1, 1, HOLDS, EMPTY, HOLDS]
 
 
 class _Odd(datetime.date):
@@ -324,9 +325,10 @@ def test_what_a_cell_means_is_of_that_cell_alone() -> None:
 
 def test_which_cells_are_unread() -> None:
     column = cf.Date("1900-01-01", "2006-12-31", format="%d.%m.%Y", missing=["31.12.9999", "k.A."])
-    held = HeldDates(column)
+    code = CodeOfDate(column)
     cells = ["01.01.1970", "31.02.2000", "31.12.9999", "k.A.", " ", "", "5"]
-    assert held(pa.array([*cells, None])).tolist() == [1, 1, 0, 0, 0, 0, 1, 0]
+    of_cells = [HOLDS, HOLDS, 0, 1, EMPTY, EMPTY, HOLDS]
+    assert code(pa.array([*cells, None])).tolist() == [*of_cells, EMPTY]
     objects = [
         *cells,
         None,
@@ -337,26 +339,25 @@ def test_which_cells_are_unread() -> None:
         5,
         float("nan"),
     ]
-    assert held(np.array(objects, dtype=object)).tolist() == [1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0]
-    assert held(np.array(["1970-01-01", "NaT", "9999-12-31"], "datetime64[D]")).tolist() == [1, 0, 0]
-    assert held(pa.array([0, None], pa.date32()).dictionary_encode()).tolist() == [1, 0]
-    assert held(Coded(np.array([0, -1]), pa.array(["31.02.2000"]))).tolist() == [1, 0]
+    others = [EMPTY, EMPTY, EMPTY, 0, HOLDS, HOLDS, EMPTY]
+    assert code(np.array(objects, dtype=object)).tolist() == [*of_cells, *others]
+    days = np.array(["1970-01-01", "NaT", "9999-12-31"], "datetime64[D]")
+    for typed in (days, pa.array(days), pa.array(days).cast(pa.timestamp("s")), pa.array(days).dictionary_encode()):
+        assert code(typed).tolist() == [HOLDS, EMPTY, 0]
+    assert code(Coded(np.array([0, -1]), pa.array(["31.02.2000"]))).tolist() == [HOLDS, EMPTY]
     own = schema(column)
-    found = codes({"born": cells, "x": [1.0] * len(cells)}, own, "born", "unread(born)", "outside(born)", "read(born)")
-    assert found[1].tolist() == [0, 1, 0, 0, 0, 0, 1]
+    found = codes({"born": cells, "x": [1.0] * len(cells)}, own, "born", "read(born)")
+    assert found[1].tolist() == [OTHER, UNREAD, OTHER, OTHER, OTHER, OTHER, UNREAD]
     assert found[0].tolist() == [CODES[0], *[-1] * 6]
-    early = codes(
-        {"born": ["01.01.1850", "01.01.2024"], "x": [1.0] * 2}, own, "outside(born)", "read(born)", "fine(born)"
-    )
-    assert early[0].tolist() == [1, 1]
-    assert early[1].tolist() == [BELOW, ABOVE]
-    assert from_fine(early[2]).tolist() == [-43_829.0, 19_723.0]
+    early = codes({"born": ["01.01.1850", "01.01.2024"], "x": [1.0] * 2}, own, "read(born)", "fine(born)")
+    assert early[0].tolist() == [BELOW, ABOVE]
+    assert from_fine(early[1]).tolist() == [-43_829.0, 19_723.0]
 
 
 def test_readers() -> None:
     assert isinstance(reader_of(ISO), Dates)
-    assert isinstance(held_of(ISO), HeldDates)
-    assert type(held_of(Numeric(0, 1))) is Held
+    assert isinstance(code_of(ISO), CodeOfDate)
+    assert type(code_of(Numeric(0, 1))) is CodeOf
 
 
 @pytest.mark.long
@@ -401,8 +402,6 @@ def records(n: int = 400, seed: int = 1) -> pd.DataFrame:
 ROWS = (
     "group",
     "fine(age)",
-    "outside(age)",
-    "unread(age)",
     "read(age)",
     "z",
     "fine(z)",
@@ -410,7 +409,7 @@ ROWS = (
     "x",
     "land",
     "read(land)",
-    "unread(twice)",
+    "read(twice)",
     "twice",
 )
 
@@ -426,15 +425,13 @@ def test_rows_of_derived_columns() -> None:
     assert found["group"].tolist() == [1, 2, 0, -1, -1]
     assert from_fine(found["fine(age)"])[:3].tolist() == [36.0, 106.0, 0.0]
     assert found["fine(age)"].tolist()[3:] == [-1, -1]
-    assert found["outside(age)"].tolist() == [0, 1, 1, 0, 0]
-    assert found["unread(age)"].tolist() == [0, 0, 0, 1, 0]
     # a late birth gives the lowest age
     assert found["read(age)"].tolist() == [OTHER, ABOVE, BELOW, UNREAD, OTHER]
     assert found["z"].tolist() == [own["z"].steps - 1, own["z"].steps - 1, -1, -1, 0]
     assert found["read(z)"].tolist() == [OTHER, ABOVE, OTHER, UNREAD, BELOW]
     assert found["land"].tolist() == [0, 1, -1, -1, 0]
     assert found["read(land)"].tolist() == [OTHER, OTHER, UNREAD, OTHER, OTHER]
-    assert found["unread(twice)"].tolist() == [0, 0, 0, 1, 0]
+    assert found["read(twice)"].tolist() == [OTHER, ABOVE, OTHER, UNREAD, BELOW]
     assert from_fine(found["fine(z)"])[0] == pytest.approx(np.log(9))
 
 
@@ -445,14 +442,14 @@ def test_on_missing_of_an_input_is_applied_before_a_column_is_derived() -> None:
     }
     own = Schema(columns, derive={name: DERIVE[name] for name in ("age", "group", "z", "twice")})
     data = {"born": [None, "x", "2000-12-31"], "x": [-9, 5.0, None]}
-    rows = ("age", "group", "fine(age)", "twice", "z", "unread(age)")
+    rows = ("age", "group", "fine(age)", "twice", "z", "read(age)")
     found = codes(data, own, *rows)
     assert own["age"].decode(found[0]).tolist() == [36.0, 36.0, 6.0]
     assert found[1].tolist() == [1, 1, 0]
     assert from_fine(found[2]).tolist() == [36.0, 36.0, 6.0]
     assert own["twice"].decode(found[3]) == pytest.approx([2, 10, 2], abs=1e-4)
     assert found[4].tolist()[0] == found[4].tolist()[2] == 0
-    assert found[5].tolist() == [0, 1, 0]
+    assert found[5].tolist() == [OTHER, UNREAD, OTHER]
 
 
 def test_the_test_data_of_references_are_coded_alike() -> None:
@@ -619,7 +616,7 @@ def test_rehearsals_read_simulated_dates_as_the_records_are_written(tmp_path: Pa
         (excel, pa.table({"born": numbers.astype(float), "x": X[:2]})),
     ):
         own = schema(column, derive={"age": "years_between(born, '2006-12-31')"})
-        found = codes_of(simulated_source(cf.read(data, own)), Plain(("born", "age", "unread(born)", "outside(born)")))
+        found = codes_of(simulated_source(cf.read(data, own)), Plain(("born", "age", "read(born)", "read(age)")))
         assert (found[:2] >= 0).all()
         assert not found[2:].any()
         assert len(np.unique(found[0])) > 1_000

@@ -259,13 +259,14 @@ def test_numpy_in_the_schemas_order():
 
 
 def test_clipping_is_a_row_of_its_own():
-    """outside(NAME): 1 for a finite value out of bounds, 0 for one within, on a bound, or missing."""
+    """read(NAME): 1 and 2 for a finite value below and above its bounds, 3 for a cell that is not read, 0 for any other."""
     schema = Schema({"y": Numeric(0, 1, on_missing=0.5), "g": Categorical(["1", "2"])})
     data = {"y": [-0.1, 0.0, 0.5, 1.0, 1.1, None, float("inf"), float("nan"), "x", 1e300], "g": ["1"] * 10}
-    (gram,) = read(data, schema).aggregate(Gram(Plain(("outside(y)", "g"))))
-    assert gram.tolist() == [[10, 3, 0], [3, 3, 0], [0, 0, 0]]
-    (gram,) = read(data, schema).aggregate(Gram(Plain(("outside(y)", "y", "outside(g)"))))
-    assert gram[1].tolist() == [3, 3, 2 * (2**20 - 1), 0]
+    (gram,) = read(data, schema).aggregate(Gram(Plain(("read(y)", "g"))))
+    assert gram.tolist() == [[10, 11, 0], [11, 27, 0], [0, 0, 0]]
+    (gram,) = read(data, schema).aggregate(Gram(Plain(("read(y)", "y", "read(g)"))))
+    middle = schema["y"].code([0.5])[0]
+    assert gram[1].tolist() == [11, 27, 4 * (2**20 - 1) + 6 * middle, 0]
 
 
 def test_integers_that_became_floating_keep_their_levels(tmp_path):

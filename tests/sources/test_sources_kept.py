@@ -21,6 +21,7 @@ from tests.sources.test_sources_formats import NAMES, arrow_of
 
 import confide as cf
 from confide.core import Gram, Total, seal
+from confide.core.lost_values import ABOVE, BELOW, UNREAD
 from confide.core.ranges import ColumnRange, ranged, recoded_columns
 from confide.core.statistic import WrappedSource
 from confide.errors import SourceError
@@ -46,14 +47,14 @@ def parquet(at: Path) -> Path:
 @pytest.mark.parametrize("memory", [256, 0])
 def test_later_passes_give_the_same_integers_whatever_became_of_the_file(memory: int, tmp_path: Path) -> None:
     path = parquet(tmp_path)
-    with read(path, SCHEMA, memory=memory, spool=tmp_path).kept([*NAMES, "outside(x)"]) as kept:
+    with read(path, SCHEMA, memory=memory, spool=tmp_path).kept([*NAMES, "read(x)"]) as kept:
         assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
         path.write_bytes(b"another file")
         assert kept.aggregate(EVERYTHING)[0].tolist() == EXPECTED
-        few, outside = kept.aggregate(Gram(Plain(("h", "x"))), Total(Plain(("outside(x)",))))
+        few, how = kept.aggregate(Gram(Plain(("h", "x"))), Total(Plain(("read(x)",))))
         assert few.tolist() == gram_of(codes_of(RECORDS, SCHEMA, ["h", "x"]))
-        beyond = sum(1 for one in RECORDS if one["x"] is not None and not -2 <= one["x"] <= 2)
-        assert outside.tolist() == [len(RECORDS), beyond]
+        moved = sum(BELOW * (one["x"] < -2) + ABOVE * (one["x"] > 2) for one in RECORDS if one["x"] is not None)
+        assert how.tolist() == [len(RECORDS), moved] and moved
 
 
 def test_the_file_has_no_name_and_belongs_to_its_owner_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,8 +270,8 @@ def test_codes_of_every_size_are_packed_to_the_bit() -> None:
     schema = cf.Schema(
         {f"c{s}": cf.Numeric(0, 1, steps=s) for s in (2, 127, 128, 129, 32_768, 32_769, 1 << 22)} | {"g": levels}
     )
-    packing = Packing.of((*schema.names, "outside(c2)"), schema)
-    largest = [*(schema[name].steps - 1 for name in schema.names), 1]
+    packing = Packing.of((*schema.names, "read(c2)"), schema)
+    largest = [*(schema[name].steps - 1 for name in schema.names), UNREAD]
     for records in (0, 1, 7, 4_096):
         codes = np.array([np.resize([-1.0, float(top), 0.0], records) for top in largest])
         packed = packing.pack(codes)

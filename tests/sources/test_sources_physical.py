@@ -13,8 +13,22 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from confide.schema import Categorical
-from confide.sources.coding import Coded, Labels, Numbers, is_readable, sliced, text_numbers
+import confide as cf
+from confide.core.lost_values import OTHER, UNREAD
+from confide.schema import Categorical, Date, Numeric
+from confide.sources.coding import (
+    EMPTY,
+    HOLDS,
+    Coded,
+    Labels,
+    Numbers,
+    code_of,
+    how_read,
+    is_readable,
+    reader_of,
+    sliced,
+    text_numbers,
+)
 
 
 def same(one, other) -> bool:
@@ -319,3 +333,88 @@ def test_types_without_a_rule():
 def test_missing_is_missing():
     assert isnan(Numbers.missing)
     assert Labels.missing == -1
+
+
+# codes of missing values --------------------------------------------------------------------------
+
+
+def forms(cells: list[str | None], typed: list[float]) -> list[object]:
+    """One column as text of every type, as objects, and as numbers."""
+    texts = pa.array(cells)
+    arrow = [texts, texts.cast(pa.large_string()), texts.cast(pa.string_view()), texts.dictionary_encode()]
+    coded = Coded(np.arange(len(cells)), np.array(cells, dtype=object))
+    numbers = np.array(typed)
+    return [*arrow, coded, np.array(cells, dtype=object), numbers, numbers.astype(object), pa.array(typed)]
+
+
+@pytest.mark.parametrize(
+    ("codes", "marks", "cells", "typed"),
+    [
+        (["999,0", "\u221299"], (",", ""), ["999,0", "-99,00", "\u221299", "5,5", None], [999, -99, -99, 5.5, nan]),
+        (["9.999"], (",", "."), ["9.999", "9999", "8.000", "1.742,81", None], [9999, 9999, 8000, 1742.81, nan]),
+        (["9 999", -1], (".", " "), ["9\u202f999", "-1", "\u22121.0", "7", None], [9999, -1, -1, 7, nan]),
+        (["\u221299"], (".", ""), ["-99", "\u221299", "-99.0", "5.5", None], [-99, -99, -99, 5.5, nan]),
+        (["true", "-99"], (",", ""), ["-99", "1", "1,0", "TRUE", None], [-99, 1, 1, 1, nan]),
+    ],
+)
+def test_a_code_is_one_as_programs_and_as_the_file_write_it(codes, marks, cells, typed):
+    column = Numeric(0, 1e4, missing=codes)
+    (values, found), *others = [
+        (reader_of(column, marks)(one), code_of(column, marks)(one)) for one in forms(cells, typed)
+    ]
+    is_code = np.array([one in (999, 9999, -99, -1) for one in typed])
+    assert same(values, np.where(is_code, nan, typed))
+    assert same(found < 0, ~is_code) and found[-1] == EMPTY and (found[:-1][~is_code[:-1]] == HOLDS).all()
+    for other in others:
+        assert same(other[0], values) and same(other[1], found)
+
+
+def test_a_code_of_text_is_one_in_no_other_spelling():
+    column = Numeric(0, 9, missing=["true", "k.A."])
+    cells = pa.array(["true", " k.A. ", "True", "K.A.", "1"])
+    assert same(reader_of(column)(cells), [nan, nan, 1, nan, 1])
+    assert code_of(column)(cells).tolist() == [0, 1, HOLDS, HOLDS, HOLDS]
+
+
+def test_truth_values_are_codes_as_their_numbers_are():
+    column = Categorical(["no", "yes"], missing=[1])
+    for cells in (
+        np.array([True, False]),
+        pa.array([True, False]),
+        np.array([True, False], dtype=object),
+        np.array([1.0, 0.0]),
+        np.array([1, 0]),
+        np.array([1, 0.0], dtype=object),
+        pa.array(["1", "0"]),
+    ):
+        assert how_read(reader_of(column)(cells), cells, code_of(column)).tolist() == [OTHER, UNREAD]
+
+
+def test_views_of_text_are_read_like_other_text():
+    """Arrow takes no rows of views, and a cell without a value needs that."""
+    columns = {
+        "x": Numeric(0, 9, missing=["-9"]),
+        "g": Categorical(["a", "b"]),
+        "d": Date("1900-01-01", "2006-12-31", missing=["9999-12-31"]),
+    }
+    cells = {
+        "x": ["1", "2", None, "?", "-9", " "],
+        "g": ["a", "b", None, "?", "b", ""],
+        "d": ["1970-01-01", "2000-02-29", None, "?", "9999-12-31", ""],
+    }
+    for name in columns:
+        found = []
+        for kind in (pa.string(), pa.string_view()):
+            table = pa.table({one: pa.array(own * 50, kind) for one, own in cells.items()})
+            source = cf.read(table, cf.Schema(columns))
+            seen = cf.preflight(source, name).columns[name]
+            assert (seen.unread, seen.empty) == (50, 100)
+            method = (cf.tables.Counts if name == "g" else cf.tables.Means)(name, inference="population")
+            found.append(
+                (
+                    str(cf.preflight(source)),
+                    cf.release(method, source, cf.GDP(1), ledger=None, noise=cf.noise.SimulatedNoise(1)),
+                )
+            )
+        assert found[0][0] == found[1][0]
+        assert found[0][1].sha256 == found[1][1].sha256

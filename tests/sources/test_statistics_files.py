@@ -318,6 +318,29 @@ def test_fields_are_what_metadata_hold(tmp_path: Path) -> None:
     assert [field.kind for field in stata] == ["numeric", "numeric", "categorical", "date", "integer"]
 
 
+def test_labels_of_some_codes_leave_a_number(tmp_path: Path) -> None:
+    frame = pd.DataFrame({name: [1.0, 2.0] for name in ("income", "scale", "sex", "land")})
+    labels = {
+        "income": {-99.0: "no\nanswer"},
+        "scale": {1.0: "very good", 5.0: "very bad"},
+        "sex": {1.0: "male", 2.0: "female", -99.0: "no answer"},
+        "land": {float(code): str(code) for code in (4, 8, 12, 16)},
+    }
+    path = write(tmp_path / "d.sav", frame, variable_value_labels=labels)
+    found = {field.name: field for field in fields(FileMark.of(path), FileLayout())}
+    assert [field.kind for field in found.values()] == ["numeric", "numeric", "categorical", "categorical"]
+    text = Schema.draft(path)
+    for name, told in (
+        ("income", "-99 = no answer"),
+        ("scale", "1 = very good, 5 = very bad"),
+        ("sex", "-99 = no answer"),
+    ):
+        line = text.partition(f"[columns.{name}]\n")[2].partition("\n")[0]
+        assert f"labeled codes: maybe missing values: {told}" in line, line
+    assert 'levels = ["male", "female", "no answer"]' in text, "nothing is decided"
+    assert "maybe" not in found["land"].note
+
+
 def test_fields_do_not_hang_on_records(tmp_path: Path) -> None:
     for ending in ENDINGS:
         one = fields(FileMark.of(write(tmp_path / f"d.{ending}", FRAME)), FileLayout())

@@ -43,6 +43,10 @@ def _coded(code: str) -> Callable[[Array, Array], list[str]]:
     return lambda values, odd: [code if is_odd else f"{value:.2f}" for value, is_odd in zip(values, odd, strict=True)]
 
 
+def _with_commas(values: Array, odd: Array) -> list[str]:
+    return [cell.replace(".", ",") for cell in _coded("999.0")(values, odd)]
+
+
 WRONG = {
     "decimal commas": Wrong(
         _german, 9_000, {"file": {"decimal": ",", "thousands": "."}}, "unread", "values_unread", {"delimiter": ";"}
@@ -51,6 +55,9 @@ WRONG = {
     "-99 in a fifth": Wrong(_coded("-99"), 9_000, {"missing": [-99]}, "below", "values_clipped"),
     "99999 in a fifth": Wrong(_coded("99999"), 9_000, {"missing": [99999]}, "above", "values_clipped"),
     "999 in a fifth of the ages": Wrong(_coded("999"), 110, {"missing": [999]}, "above", "values_clipped"),
+    "999,0 as the file writes it": Wrong(
+        _with_commas, 110, {"missing": ["999,0"]}, "above", "values_clipped", {"delimiter": ";", "decimal": ","}
+    ),
 }
 
 

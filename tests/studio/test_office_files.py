@@ -12,6 +12,7 @@ from tests.studio.served import LEDGER, MEANS, SCHEMA, Visitor, approval, prepar
 
 from confide import engine
 from confide.core import Release
+from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.schema import Categorical, Date, Integer, Numeric, Schema
 from confide.sources import read
@@ -145,6 +146,45 @@ def test_rows_go_with_their_names(visitor, tmp_path):
     assert visitor.post("/schema", SCHEMA | named).status == 303
     made = Schema.from_toml(tmp_path / "survey.schema.toml")
     assert made["income"].high == 60_000 and made["age"].low == 18 and "new" not in made
+
+
+def test_ages_follow_from_a_date_that_is_shown_by_an_example(visitor, tmp_path):
+    (tmp_path / "a.csv").write_text(GERMAN, encoding="cp1252")
+    form = FORM | {"dates": "31.12.1950", "values4": "1.1.1900 to 31.12.2006"}
+    lines = "age = years_between(born, '2024-07-01')\n\nyoung = { if = \"age < 30\" }\n`Größe in m` = `Größe` / 100"
+    assert visitor.post("/schema", form | {"derived": lines}).status == 303
+    made = Schema.from_toml(tmp_path / "a.schema.toml")
+    assert list(made.derive) == ["age", "young", "Größe in m"] and made["age"].high == 124
+    assert made["born"].formats == ("%d.%m.%Y",) and made["born"].said(made["born"].low) == "1900-01-01"
+    (tmp_path / "a.schema.toml").unlink()
+    wrong = {
+        "age": "does not define a column",
+        "age = mean(born)": "is refused",
+        "age = { if = ": "does not define a column",
+    }
+    for line, told in wrong.items():
+        answer = visitor.post("/schema", form | {"derived": line})
+        text = html.unescape(answer.text)
+        assert answer.status == 422 and told in text and f">{line}</textarea>" in text, line
+    answer = visitor.post("/schema", form | {"dates": "TT.MM.JJJJ"})
+    assert "column 'born': 'TT.MM.JJJJ' does not show" in html.unescape(answer.text) and "format=" not in answer.text
+
+
+def test_the_layout_stands_above_the_table_and_enter_writes_the_schema(visitor, tmp_path):
+    (tmp_path / "a.csv").write_text(GERMAN.replace("ö", "oe").replace("ß", "ss"))
+    page = visitor.get("/schema?data=a.csv").text
+    assert page.index("<summary>How the file is laid out") < page.index('<table class="columns">')
+    # Enter presses the first button of a form
+    assert re.search("<button[^>]*>([^<]*)", page)[1] == "Write the schema"
+
+
+def test_a_title_has_no_range_of_test_data(visitor, tmp_path):
+    survey(tmp_path)
+    visitor.post("/schema", SCHEMA | {"values2": "", "from2": ""})
+    visitor.post("/ledger", LEDGER)
+    page = visitor.post("/ask", MEANS).headers["location"]
+    assert "<h1>Mean income by region</h1>" in visitor.get(page).text
+    assert "<h1>Release: Mean income by region</h1>" in visitor.get(approval(visitor, page)).text
 
 
 def test_value_labels_are_confirmed(visitor, tmp_path):
@@ -314,6 +354,22 @@ def test_ranges_are_found_privately_and_charged_once(visitor, tmp_path):
     assert made.file.name == "survey.csv" and made.dataset == "survey"
     assert visitor.post(f"{page}/ranges", asked).status == 422  # written already
     assert visitor.get("/").status == 200 and visitor.get("/release/survey-ranges").status == 200
+
+
+def test_a_search_for_ranges_protects_as_many_rows_as_the_schema_says(visitor, tmp_path):
+    survey(tmp_path, 3_000)
+    known = Schema({"income": Numeric()}, dataset="survey", rows_per_unit=5, file={"name": "survey.csv"})
+    (tmp_path / "p.schema.toml").write_text(known.to_toml())
+    Ledger.create(tmp_path / "one.db", dataset="survey", budget=GDP(1.0)).close()
+    Ledger.create(tmp_path / "five.db", dataset="survey", budget=GDP(1.0), rows_per_unit=5).close()
+    asked = {"find0": "income", "data": "survey.csv", "mu": "0.5"}
+    page = "/schema/p.schema.toml/ranges"
+    refused = visitor.post(page, asked | {"account": "one.db/survey"})
+    assert refused.status == 422 and "at most 5" in refused.text
+    shown = visitor.post(page, asked | {"account": "five.db/survey"}).text
+    visitor.post(re.search(r'action="(/ranges/[^"]+)"', shown)[1])
+    assert Release.load(tmp_path / "p-ranges.release.json").plan.schema["rows_per_unit"] == 5
+    assert Ledger.open(tmp_path / "one.db").show().used == 0
 
 
 def test_ranges_of_records_that_changed_are_not_found(visitor, tmp_path):

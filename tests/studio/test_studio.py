@@ -9,9 +9,11 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
+from threading import Event
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -345,6 +347,33 @@ def test_the_plan_follows_the_budget(visitor):
     assert (
         'role="alert"' in visitor.get("/forecast?schema=survey.schema.toml&kind=line&formula=income+~+wealth&mu=1").text
     )
+
+
+def test_a_forecast_that_nobody_waits_for_is_not_made(visitor, monkeypatch):
+    """Three are asked for while the first is made: the second is dropped."""
+    prepared(visitor)
+    studio, begun, go_on, made = visitor.studio, Event(), Event(), []
+    real = studio._plan
+
+    def slow(form, *given):
+        made.append(form["mu"])
+        begun.set()
+        assert go_on.wait(60)
+        return real(form, *given)
+
+    monkeypatch.setattr(studio, "_plan", slow)
+    with ThreadPoolExecutor(3) as pool:
+        answers = []
+        for mu in ("0.1", "0.2", "0.3"):
+            page = f"/forecast?{urlencode(MEANS | {'mu': mu})}"
+            answers.append(pool.submit(visitor.get, page))
+            assert begun.wait(60)
+            while studio._newest < len(answers) - 1:
+                time.sleep(0.01)
+        go_on.set()
+        told = [answer.result() for answer in answers]
+    assert [answer.status for answer in told] == [200, 204, 200] and made == ["0.1", "0.3"]
+    assert "mu=0.3" in told[2].text
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from confide.core.allowance import checked_privacy
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.quantiles.ranges import ColumnRangeTable, Ranges
-from confide.schema import Numeric, Schema, Unit
+from confide.schema import Numeric, Schema
 
 if TYPE_CHECKING:
     from confide import engine
@@ -105,10 +105,7 @@ def find_bounds(
     method = Ranges(columns)
     known = schema if isinstance(schema, Schema) or schema is None else Schema.from_toml(schema)
     named = dataset if dataset is not None or ledger is None else ledger.dataset
-    facts: dict[str, Any] = {"dataset": named, "unit": unit if isinstance(unit, Unit) else "record"}
-    if known is not None:
-        facts = {"dataset": known.dataset if named is None else named, "unit": unit or known.unit, "file": known.file}
-    asked = Schema({name: _open(known, name) for name in method.columns}, **facts)
+    asked = search_schema(method.columns, known, named, unit)
     release = engine.release(
         method,
         read_records(data, asked, **read),
@@ -123,7 +120,16 @@ def find_bounds(
     return found
 
 
-def _open(schema: Schema | None, name: str) -> Numeric:
-    """A column without bounds, with the codes of missing values that are known."""
-    own = None if schema is None else schema.columns.get(name)
-    return Numeric(missing=None if own is None else own.missing)
+def search_schema(columns: Sequence[str], known: Schema | None, dataset: str | None = None, unit: Any = None) -> Schema:
+    """Columns without bounds, with what is known of their records: codes, layout, dataset, and the unit with its rows.
+
+    dataset, unit: in the place of those of `known`.
+    """
+    own = {} if known is None else known.columns
+    asked = {name: Numeric(missing=own[name].missing if name in own else None) for name in columns}
+    if known is None:
+        return Schema(asked, dataset=dataset, unit=unit or "record")
+    # rows of a unit that is not enforced stand beside it, and the release is for as many
+    rows = known.rows_per_unit if unit is None else None
+    dataset = known.dataset if dataset is None else dataset
+    return Schema(asked, dataset=dataset, unit=unit or known.unit, rows_per_unit=rows, file=known.file)

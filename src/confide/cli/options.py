@@ -51,7 +51,8 @@ Seed = Annotated[
 ]
 
 SchemaFile = Annotated[Path, typer.Option("--schema", metavar="FILE", help="The schema file (TOML).")]
-RECORDS = "The records: CSV or Parquet files, or survey.sqlite/answers."
+FILES = "CSV, Parquet, Excel, OpenDocument, SPSS, Stata or SAS transport, or a table, as in survey.sqlite/answers"
+RECORDS = f"The records: files of {FILES}."
 Data = Annotated[list[Path], typer.Argument(metavar="DATA...", help=RECORDS)]
 Nominal = Annotated[
     int | None,

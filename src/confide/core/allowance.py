@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from confide.core.events import BudgetItem, Composed, Event, Test, exact_cost, fold
 from confide.core.exact import round_up, sqrt_up
-from confide.core.lost_values import SHARE, with_counts
+from confide.core.lost_values import NAME as LOST, SHARE, counts_of
 from confide.core.ranges import RangeStep, spend_name
-from confide.core.statistic import Statistic
+from confide.core.statistic import Statistic, Total
 from confide.core.units.privacy_unit import (
     Weighted,
     by_units,
@@ -145,7 +145,7 @@ class Allowance:
             weighted=rule == "weight",
             per=per_of(schema),
             step=method.ranges(schema),
-            counts_lost=method.counts_lost and isinstance(level, GDP),
+            counts_lost=method.counts_lost and method.clipping_check and isinstance(level, GDP),
         )
 
     def bounded(self, statistic: Statistic) -> Statistic:
@@ -165,13 +165,8 @@ class Allowance:
         """What the method may spend, exactly: the square of mu, or epsilon. The parts that count the rows of an enforced unit, and
         clipped and unread values, and that of its ranges, are subtracted.
         """
-        return self.left * self._whole
-
-    @property
-    def left(self) -> Fraction:
-        """The share of the whole that is left for the method."""
         ranges = 0 if self.step is None else self.step.share
-        return self.part * (1 - ranges - (SHARE if self.counts_lost else 0))
+        return self.part * self._whole * (1 - ranges - (SHARE if self.counts_lost else 0))
 
     def with_ranges(self, event: Event, statistics: Mapping[str, Statistic]) -> tuple[Event, dict[str, Statistic]]:
         """A method's events and statistics after those of its ranges, each column's with its own noise."""
@@ -184,12 +179,15 @@ class Allowance:
         return Composed((*spends, *(event.parts if isinstance(event, Composed) else (event,)))), {**first, **statistics}
 
     def with_lost(
-        self, event: Event, statistics: Mapping[str, Statistic], schema: Schema, term_bounds: Mapping[str, Any] | None
-    ) -> tuple[Event, dict[str, Statistic]]:
-        """The same and, where the method has them, the counts of clipped and unread values."""
-        if not self.counts_lost:
-            return event, dict(statistics)
-        return with_counts(self._alone.spend, event, statistics, schema, term_bounds)
+        self, event: Event, statistics: Mapping[str, Statistic], schema: Schema, parameters: Mapping[str, Any]
+    ) -> tuple[Event, dict[str, Statistic], tuple[str, ...]]:
+        """The same and the counts of clipped and unread values, with what is counted. parameters: of the method."""
+        rows = counts_of(statistics, schema, parameters)
+        if not rows.names:
+            return event, dict(statistics), ()
+        counts = Total(rows, nonnegative=True)
+        parts = event.parts if isinstance(event, Composed) else (event,)
+        return Composed((*parts, self._alone.spend(LOST, counts, SHARE))), {**statistics, LOST: counts}, rows.names
 
     @property
     def _alone(self) -> Allowance:

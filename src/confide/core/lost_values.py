@@ -6,8 +6,14 @@ or above the bounds, unread, or any other. What a cell is follows from that cell
 comes or goes with sqrt(k). One that is replaced may leave one number and enter another in each column: sqrt(2k).
 
 Units: at most r rows of one are there, each a vector of k ones: r sqrt(k). Where all rows count by weight, a unit's m rows count
-min(1, r/m) each: r sqrt(k) (`Weighted`). A subgroup: all numbers of a record outside are 0 (`Subset`). Survey weights, PSUs and
-deviations from a person's means play no part: records are counted, before any is dropped for a missing value.
+min(1, r/m) each: r sqrt(k) (`Weighted`). Survey weights, PSUs and deviations from a person's means play no part: records are counted,
+before any is dropped for a missing value.
+
+A subgroup: the k columns include the data's columns behind its condition, also behind derived ones. A record counts where the condition
+is true, and where it cannot be told (`PerhapsInside`): a value of it is missing, or a cell behind it unread. Else unread cells of the
+condition would take their records out of these counts, as they do from the answer. Whether a record counts follows from the record and
+the schema. So it adds k ones or nothing: it comes or goes with at most sqrt(k). Of one that is replaced, the old and the new may each be
+k ones or nothing, which differ by at most sqrt(2k). A unit is r such records, or weights that add up to r, some of them 0: r times either.
 
 The four numbers of a column add up to the records, of which the others are shares.
 
@@ -21,18 +27,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from math import ceil
+from math import ceil, sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from confide import _special as special
-from confide.core.events import BudgetItem, Composed, Event, leaves
+from confide.core.events import Composed, leaves
 from confide.core.exact import digest
-from confide.core.statistic import Codes, MapOver, RecordMap, Source, Statistic, Total, WrappedSource
+from confide.core.statistic import Codes, RecordMap, Source, Statistic, Total, WrappedSource
 from confide.errors import PlanError, ReleaseError
 from confide.schema import Categorical, Column, ModelMatrix, Schema
+from confide.schema.formulas.conditions import Predicate, parse_predicate
 
 #: The budget item's name, and of the square of mu what it costs.
 NAME, SHARE = "clipped, unread", Fraction(1, 100)
@@ -42,9 +49,11 @@ OTHER, BELOW, ABOVE, UNREAD = range(4)
 # them together.
 _TOLERATED, _MUCH, _LEVEL = 0.005, 0.05, 0.05
 _TWO_SIDED = float(special.ndtri(0.975))
+#: How a reason says that many cells were not read.
+HARDLY_READ = "holds something that is not read"
 # A margin of error below which a share is told in tenths of a percent.
 _FINE = 0.015
-# One above which only what is flagged is told.
+# An sd with that margin, above which only what is flagged is told, and what would be.
 _ROUGH = 0.1
 
 
@@ -105,10 +114,33 @@ class ReadRows(RecordMap):
         return np.asarray(ends if keep is None else np.where(keep, ends, OTHER))
 
 
-def bounded_terms(term_bounds: Mapping[str, Any] | None, schema: Schema) -> tuple[ModelMatrix, ...]:
+@dataclass(frozen=True)
+class PerhapsInside:
+    """The condition of a subgroup, for these counts: true also where it cannot be told, because a value of it is missing or a cell unread.
+
+    cells: the data's columns behind it.
+    """
+
+    condition: Predicate
+    cells: tuple[str, ...]
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.condition.columns, *map(read_row, self.cells))
+
+    def to_list(self) -> list[Any]:
+        """As of the condition."""
+        return ["perhaps", self.condition.to_list(), list(self.cells)]
+
+    def __call__(self, codes: Codes) -> NDArray[np.bool_]:
+        own, read = np.split(codes, [len(self.condition.columns)])
+        return np.asarray(self.condition(own) | (own < 0).any(axis=0) | (read == UNREAD).any(axis=0))
+
+
+def bounded_terms(term_bounds: Mapping[str, Any], schema: Schema) -> tuple[ModelMatrix, ...]:
     """Derived terms that were given bounds, of columns that have some. term_bounds: of a method, which was planned with them."""
     columns, found = schema.columns, []
-    for name, own in (term_bounds or {}).items():
+    for name, own in term_bounds.items():
         # a factor that is no number has no bounds to be beyond
         with suppress(PlanError):
             found.append(ModelMatrix.of(f"{name} ~ 1", schema, term_bounds={name: own}))
@@ -116,37 +148,22 @@ def bounded_terms(term_bounds: Mapping[str, Any] | None, schema: Schema) -> tupl
     return tuple(one for one in found if not open_ended & set(one.columns))
 
 
-def with_counts(
-    spend: Callable[[str, Statistic, Fraction], BudgetItem],
-    event: Event,
-    statistics: Mapping[str, Statistic],
-    schema: Schema,
-    term_bounds: Mapping[str, Any] | None,
-) -> tuple[Event, dict[str, Statistic]]:
-    """A method's events and statistics, and the counts of the data's columns behind those that it reads, and of its bounded terms.
+def counts_of(statistics: Mapping[str, Statistic], schema: Schema, parameters: Mapping[str, Any]) -> ReadRows:
+    """What is counted: the data's columns behind those that a method or its subgroup reads, and its terms with bounds.
 
-    spend: `Allowance.spend`.
+    parameters: of the method.
     """
     read = {row for one in statistics.values() for row in one.map.columns}
-    names = schema.behind(name for name in schema.names if name in read)
-    if not names:
-        return event, dict(statistics)
+    if where := parameters.get("where"):
+        read.update(parse_predicate(where, schema).columns)
     if NAME in statistics:
         raise PlanError(
             f"a statistic is named {NAME!r}, like a column of the table. So are the counts of clipped and unread values",
             "rename the column in the data and the schema",
         )
-    counts = Total(ReadRows(names, bounded_terms(term_bounds, schema)), nonnegative=True)
-    parts = event.parts if isinstance(event, Composed) else (event,)
-    return Composed((*parts, spend(NAME, counts, SHARE))), {**statistics, NAME: counts}
-
-
-def names_in(statistics: Mapping[str, Statistic]) -> tuple[str, ...]:
-    """The columns of which such counts are among these statistics."""
-    rows = getattr(statistics.get(NAME), "map", None)
-    while isinstance(rows, MapOver):
-        rows = rows.map
-    return rows.names if isinstance(rows, ReadRows) else ()
+    bounds = parameters.get("term_bounds")
+    terms = bounded_terms(bounds, schema) if bounds else ()
+    return ReadRows(schema.behind(name for name in schema.names if name in read), terms)
 
 
 class CountedFirst(WrappedSource):
@@ -174,7 +191,7 @@ def counted_together(plans: Mapping[str, Any]) -> tuple[dict[str, Any], Statisti
     alike: dict[Any, list[str]] = {}
     for part, plan in plans.items():
         own = plan.statistics.get(NAME)
-        if own is not None and plan.where is None and set(names_in(plan.statistics)) <= set(plan.asked.names):
+        if own is not None and plan.where is None and set(plan.constants[NAME]) <= set(plan.asked.names):
             alike.setdefault((type(own), getattr(own, "rows", None)), []).append(part)
     parts = max(alike.values(), key=len, default=[])
     if len(parts) < 2:
@@ -204,13 +221,13 @@ def shared_names(plan: Any) -> tuple[str, ...]:
 
 
 def shared_public(noisy: NDArray[np.float64], sd: float, plans: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
-    """What each analysis of a publication says of the counts of all: for the columns it reads, and the standard deviation of the noise."""
+    """For each analysis of a publication, the counts of its columns, how many columns are counted, and the SD of the noise."""
     place = {name: at for at, name in enumerate(_names_of(plans))}
     found = {}
     for part, plan in plans.items():
         names = shared_names(plan)
         if names:
-            found[part] = np.append(noisy.reshape(-1, 4)[[place[name] for name in names]], sd)
+            found[part] = np.append(noisy.reshape(-1, 4)[[place[name] for name in names]], [len(place), sd])
     return found
 
 
@@ -219,36 +236,55 @@ def shared_public(noisy: NDArray[np.float64], sd: float, plans: Mapping[str, Any
 
 @dataclass(frozen=True)
 class Share:
-    """An estimated share of records, with the standard deviation of its noise. many: shares that are flagged with it."""
+    """An estimated share c/N of records, and the SD of the noise of c/N with N fixed. many: shares that are flagged with it.
+
+    columns: whose four numbers each add up to the records, of which N is the mean over them.
+    """
 
     value: float
     sd: float
-    many: int
+    many: float
+    columns: int = 1
+
+    @property
+    def least(self) -> float:
+        """The least share that would be flagged."""
+        return _TOLERATED - float(special.ndtri(_LEVEL / self.many)) * self.sd
 
     def above(self, limit: float) -> bool:
         """Whether it is, with 95% certainty for all shares of the release together."""
-        return self.value + float(special.ndtri(_LEVEL / self.many)) * self.sd > limit
+        return self.value - limit > self.least - _TOLERATED
+
+    @property
+    def error(self) -> float:
+        """The margin of error at 95%. N has noise too: of variance 4/k in units of that of c, and 1/k of it in common with c."""
+        share = min(max(self.value, 0.0), 1.0)
+        return _TWO_SIDED * self.sd * sqrt(1 + (4 * share**2 - 2 * share) / self.columns)
 
     @property
     def ends(self) -> tuple[float, float]:
         """Of its 95% interval."""
-        return max(self.value - _TWO_SIDED * self.sd, 0.0), min(max(self.value + _TWO_SIDED * self.sd, 0.0), 1.0)
+        return max(self.value - self.error, 0.0), min(max(self.value + self.error, 0.0), 1.0)
 
     def __str__(self) -> str:
-        digits = int(_TWO_SIDED * self.sd < _FINE)
+        digits = int(self.error < _FINE)
         value, low, high = (f"{min(max(one, 0.0), 1.0):.{digits}%}" for one in (self.value, *self.ends))
         return f"{value} ({low} to {high})" if self.above(_TOLERATED) and low != high else value
 
 
 @dataclass(frozen=True)
 class Lost:
-    """Shares of the records, before any is dropped, whose value of a column was clipped or not read. column: as declared."""
+    """Shares of the records, before any is dropped, whose value of a column was clipped or not read.
+
+    column: as declared; term: whether it is a derived term with bounds, where a value at one counts as beyond it.
+    """
 
     name: str
     column: Column
     below: Share
     above: Share
     unread: Share
+    term: bool = False
 
     @property
     def sides(self) -> dict[str, Share]:
@@ -276,21 +312,26 @@ class Lost:
     @property
     def words(self) -> str:
         """What was clipped on either side."""
-        told = ", ".join(f"{share} {side}" for side, share in self.sides.items())
+        told = ", ".join(f"{share} {'at or ' * self.term}{side}" for side, share in self.sides.items())
         return told if self.clipped else f"{told} ({_most(self.sides.values())})"
 
 
 def lost_of(
-    noisy: NDArray[np.float64], sd: float, names: Sequence[str], known: Mapping[str, Column]
+    found: NDArray[np.float64], names: Sequence[str], known: Mapping[str, Column], terms: Collection[str] = ()
 ) -> tuple[Lost, ...]:
-    """From the noisy counts, (4 names,), with the standard deviation of the noise of each. known: columns, and terms as columns."""
-    if noisy.shape != (4 * len(names),) or not names or not set(names) <= set(known):
+    """From the noisy counts, the number of columns that are counted together, and the SD of the noise of each: (4 names + 2,).
+
+    known: columns, and terms as columns.
+    """
+    if found.shape != (4 * len(names) + 2,) or not names or not set(names) <= set(known):
         raise ReleaseError("the counts of clipped and unread values are damaged in this file", "ask for the original")
-    counts = noisy.reshape(-1, 4)
+    counts, (together, sd) = found[:-2].reshape(-1, 4), found[-2:].tolist()
     records = max(float(counts.sum()) / len(names), 1.0)
-    shares = [[Share(float(one) / records, sd / records, 3 * len(names)) for one in own] for own in counts]
+    many = 3 * max(together, len(names))
+    shares = [[Share(float(one) / records, sd / records, many, len(names)) for one in own] for own in counts]
     return tuple(
-        Lost(name, known[name], own[BELOW], own[ABOVE], own[UNREAD]) for name, own in zip(names, shares, strict=True)
+        Lost(name, known[name], own[BELOW], own[ABOVE], own[UNREAD], name in terms)
+        for name, own in zip(names, shares, strict=True)
     )
 
 
@@ -314,6 +355,10 @@ def facts_of(lost: Sequence[Lost], ranged: Collection[str]) -> tuple[tuple[str, 
         )
     unread = [f"{own.name} {own.unread}" for own in lost if own.unread.above(_TOLERATED)]
     rest = [own for own in lost if not (own.unread.above(_TOLERATED) or few)]
+    if few:
+        least = min(ceil(100 * max(own.unread.least for own in lost)), 100)
+        of = ", also of unread values," if bounded else ""
+        (clipped if bounded else unread).append(f"shares below {least}%{of} cannot be told from noise")
     facts = [("Clipped", "; ".join(clipped)), ("Unread values", "; ".join(unread))]
     if rest:
         facts.append(("Unread", f"{', '.join(own.name for own in rest)}: {_most(own.unread for own in rest)}"))
@@ -331,6 +376,6 @@ def hardly_read(lost: Iterable[Lost]) -> str:
     if not told:
         return ""
     return (
-        f"{told} holds something that is not read, and counts as missing: declare decimal marks in [file], codes of missing values and "
-        "levels in the schema"
+        f"{told} {HARDLY_READ}, and counts as missing; any intervals are for the cells that were read. Declare decimal marks in [file], "
+        "codes of missing values and levels in the schema, and release again"
     )

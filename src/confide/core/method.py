@@ -125,7 +125,8 @@ class Method:
     which it says nothing. `extensive`: whether its numbers grow with the number of records, so that a sample's are
     compared with a population's scaled to it. `example`: of a call, what it is given before the data, as it is
     written. `numbers`: what the numbers of its forecast are by the ending of their names, "count", "share", "mean" or
-    "quantile", {} without a name. `menu`: how people ask for it, None where no form does. `task`: of `cf.advise`,
+    "quantile", {} without a name. `counts_lost`: whether it adds columns up, so that clipped and unread values of
+    them are counted (`core.lost_values`). `menu`: how people ask for it, None where no form does. `task`: of `cf.advise`,
     which compares it with others of that task, "" for none. `targets`: settings with which its answer without any
     noise is what that task is about, None where another one's is. `kin`: methods of one kin release views on the same
     numbers, so that questions of a publication (`pools`, `overlaps`) and releases (`combine`) can be brought
@@ -157,6 +158,7 @@ class Method:
     extensive: ClassVar[bool] = False
     example: ClassVar[str] = '"y ~ x"'
     numbers: ClassVar[Mapping[str, str]] = {}
+    counts_lost: ClassVar[bool] = False
     menu: ClassVar[MenuEntry | None] = None
     task: ClassVar[str] = ""
     targets: ClassVar[Mapping[str, Any] | None] = None
@@ -164,6 +166,8 @@ class Method:
 
     #: To which bounds columns are clipped ("" for one whose columns have no ranges to be found). A field in methods that add numbers up.
     bounds = ""
+    #: Whether what it counts of clipped and unread values is wanted. A field in methods of lines.
+    clipping_check = True
 
     where: str | None = field(default=None, kw_only=True, repr=False)
 
@@ -176,11 +180,6 @@ class Method:
     def needs(self) -> frozenset[str]:
         """What it asks beyond exact sums; for some methods this follows from their parameters."""
         return frozenset()
-
-    @property
-    def counts_lost(self) -> bool:
-        """Whether clipped and unread values of its columns are counted (`core.lost_values`). Override in methods that add columns up."""
-        return False
 
     @property
     def least_records(self) -> int:

@@ -14,7 +14,6 @@ from textwrap import wrap
 from typing import Any, get_args
 
 from confide._helpers import as_html, clean
-from confide.core import lost_values
 from confide.core.allowance import Allowance, Proved
 from confide.core.codec import LIVE, decode, encode, register
 from confide.core.events import (
@@ -32,6 +31,7 @@ from confide.core.events import (
 )
 from confide.core.exact import digest, pack, unpack
 from confide.core.files import read, written
+from confide.core.lost_values import NAME as LOST
 from confide.core.ranges import check_bounds
 from confide.core.statistic import Statistic
 from confide.core.units.privacy_unit import RULE, WHOLE, check_rows, counted_words, kept_words, unit_words
@@ -145,7 +145,7 @@ register(ResultOptions, ResultOptions.to_dict, ResultOptions.from_dict)
 # columns on a screen
 _WIDEST = 80
 
-_UNCOUNTED = "values outside their bounds are clipped and not counted: clipping_check=False"
+_UNCOUNTED = "clipped and unread values are not counted"
 _RANGES = "the ranges of {} are found first, for {:0.0%} of the cost; a value beyond counts as the nearest end"
 _DELTA = (
     "delta = {:.3g} is above 1/n = {:.2g}: with that probability a release may protect nobody, and publishing one record in full would "
@@ -349,12 +349,13 @@ class Plan:
         parameters = method_parameters(method)
         step = allowance.step if isinstance(allowance, Allowance) else None
         check_bounds(method, bare, statistics, step)
-        if isinstance(allowance, Allowance):
-            event, statistics = allowance.with_lost(event, statistics, bare, parameters.get("term_bounds"))
-            if names := lost_values.names_in(statistics):
-                facts["constants"] = {**facts.get("constants", {}), lost_values.NAME: names}
-        if parameters.get("clipping_check") is False:
+        if isinstance(allowance, Allowance) and allowance.counts_lost:
+            event, statistics, names = allowance.with_lost(event, statistics, bare, parameters)
+            if names:
+                facts["constants"] = {**facts.get("constants", {}), LOST: names}
+        elif method.counts_lost:
             facts["warnings"] = (*facts.get("warnings", ()), _UNCOUNTED)
+            facts["constants"] = {**facts.get("constants", {}), LOST: ()}
         if isinstance(allowance, Allowance) and step is not None:
             event, statistics = allowance.with_ranges(event, statistics)
             facts["passes"] = facts.get("passes", 1) + 1

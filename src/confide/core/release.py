@@ -189,14 +189,16 @@ class Release:
     def lost(self) -> tuple[Lost, ...]:
         """Shares of clipped and unread values of its columns; none where they were not counted."""
         names = self.plan.constants.get(LOST)
-        if names is None or self.plan.children:
+        if not names or self.plan.children:
             return ()
         own = self.statistics.get(LOST)
         # an analysis of a publication, which counts once for all of them, has its part of that
-        *counts, sd = self.public.get(LOST, (0.0,)) if own is None else (*own.decode(), sqrt(own.variance))
-        terms = (one.response for one in bounded_terms(self.plan.method.parameters.get("term_bounds"), self.plan.asked))
-        known = {**self.plan.asked.columns, **{term.name: Numeric(term.low, term.high) for term in terms}}
-        return lost_of(np.array(counts, dtype=np.float64), float(sd), tuple(names), known)
+        found = self.public.get(LOST, ()) if own is None else (*own.decode(), len(names), sqrt(own.variance))
+        terms: dict[str, Numeric] = {}
+        if bounds := self.plan.method.parameters.get("term_bounds"):
+            for one in (design.response for design in bounded_terms(bounds, self.plan.asked)):
+                terms[one.name] = Numeric(one.low, one.high)
+        return lost_of(np.asarray(found, dtype=np.float64), names, {**self.plan.asked.columns, **terms}, terms)
 
     def __getitem__(self, name: str) -> Noisy:
         if name not in self.statistics:

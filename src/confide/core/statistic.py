@@ -38,8 +38,8 @@ Codes = NDArray[np.float64]
 class RecordMap(Protocol):
     """Base of maps of one record to integers, deterministic, from public configuration only; the same bits in any batch.
 
-    `columns` names the schema columns whose codes arrive, in this order; `outside(NAME)` stands for 1 where the value of
-    the numeric column NAME lay outside its bounds and 0 elsewhere. `codes` has shape (columns, rows); -1 marks a missing
+    `columns` names the schema columns whose codes arrive, in this order; `read(NAME)` stands for how the cells of NAME were read, and
+    `fine(NAME)` for its values in order (`sources.coding`). `codes` has shape (columns, rows); -1 marks a missing
     value under "drop". The result has shape (width, rows) and holds exact integers. `l1` and `l2_squared` bound one record.
     """
 

@@ -271,8 +271,9 @@ class BaseResult(Shown):
         return json.dumps(self.to_dict(alpha), allow_nan=False)
 
     def summary(self, alpha: float | None = None, *, verbose: bool = False) -> str:
-        """The table as text, at most 80 columns wide, with a few notes: status, cautions, what intervals are about, privacy, release.
+        """The table as text with a few notes: status, cautions, what intervals are about, privacy, release.
 
+        It is 80 columns wide; rows that need more are as wide as the terminal.
         verbose: with every fact and note that the report has.
         """
         return table.text(self, self._alpha(alpha), verbose=verbose)

@@ -381,16 +381,15 @@ class Date(Integer):
 
     @cached_property
     def missing_days(self) -> Floats:
-        """The days that codes of missing values mean, by a format or as ISO text.
+        """The days that codes of missing values mean, by a format and as ISO text: shape (2, codes), NaN for none.
 
         Examples
         --------
         >>> Date("1900-01-01", "2006-12-31", missing=["9999-12-31", "-9"]).missing_days.tolist()
-        [2932896.0]
+        [[2932896.0, nan], [2932896.0, nan]]
         """
-        texts = [code for code in self.missing or () if isinstance(code, str)]
-        found = np.concatenate([self._in_text(texts), self._in_text(texts, (ISO,))])
-        return np.unique(found[~np.isnan(found)])
+        texts = [code if isinstance(code, str) else "" for code in self.missing or ()]
+        return np.stack([self._in_text(texts), self._in_text(texts, (ISO,))])
 
     def days_of_numbers(self, values: Floats) -> Floats:
         """Give the days that numbers mean by `epoch`.

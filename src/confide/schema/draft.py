@@ -1,21 +1,23 @@
 """A first schema from metadata alone: names and types of columns, with the bounds left to fill in.
 
-Nothing here looks at a value. In particular the statistics in a Parquet file (smallest and largest value of each row
+Nothing here looks at a value. Of a file without types the first lines are counted: how many cells they have tells a header from a title
+above it. In particular the statistics in a Parquet file (smallest and largest value of each row
 group) and the categories of a pandas or Arrow dictionary column come from the records. Bounds or levels made from
 them would not be private.
 """
 
 from __future__ import annotations
 
-import io
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from confide._helpers import later
-from confide.errors import SchemaError
+from confide.errors import SchemaError, SourceError
 from confide.schema.layout import FORMATS, FileLayout
 from confide.schema.missing import MissingCode, codes_to_settings
 from confide.schema.toml import UNFILLED, key, value
@@ -24,9 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-csv = later("csv")
+# readers of files are among the sources, which stand above
 _sources = later("confide.sources.reading")
-gzip = later("gzip")
 
 _HEAD = f"""\
 # A draft made from names and types alone. Replace every "{UNFILLED}" by a public fact:
@@ -45,6 +46,13 @@ _HEAD = f"""\
 # of labels about which share of the records has each level. This makes the
 # forecasts of a plan sharper and touches no record: typical = [5000, 90000], or
 # typical = {{ north = 0.7, south = 0.3 }}
+
+# What stands for "no answer", in all columns or in the table of one:
+# missing = [-99, "k.A."]
+# How the file is written, if it is not UTF-8 with commas and decimal points:
+# [file] with delimiter = ";", decimal = ",", thousands = ".",
+# encoding = "cp1252", skip = 1 (lines above the header) and
+# not_records = ["Summe"] (what a line of sums begins with)
 
 # the name under which a ledger charges these records, the same in every schema
 # of them
@@ -67,8 +75,11 @@ _FOUND = """\
 # low = 0     # bounds from public knowledge cost nothing; without them, means
 # high = 100  # and regressions find the range of a numeric column"""
 
-# No header line is longer; a longer first line is not a header.
-_LONGEST = 1 << 20
+# A number or a date as records have them, with or without groups of digits.
+_VALUE = re.compile(
+    r"[+\u2212-]?\d[\d.,' \u00a0\u202f\u2009\u2019]*|\d{1,4}([-./])\d{1,2}\1\d{1,4}(?:[T ][\d:.]+)?|\d{1,2}(?::\d{2})+|true|false",
+    re.IGNORECASE,
+)
 
 
 class Field(NamedTuple):
@@ -127,7 +138,7 @@ def _table(own: Field) -> str:
     shown = {"boolean": "integer", "integer": "numeric"}.get(kind, kind)
     provenance = f'provenance = {{ kind = "public", text = "{"type of the column" if kind == "boolean" else ""}" }}'
     head = [f"[columns.{key(name)}]", *([f"# {_one_line(own.label)}"] if own.label else [])]
-    head.append(f'kind = "{shown}"  # {note}')
+    head.append(f'kind = "{shown}"  # {_one_line(note)}')
     labels = {code: text for code, text in own.labels.items() if code not in own.missing}
     if kind == "categorical" and len(labels) > 1:
         # of most files they are the codebook's, but some programs make them from the records
@@ -181,14 +192,15 @@ def _file_fields(path: Path, layout: FileLayout) -> tuple[list[Field], FileLayou
             "database, as in 'survey.sqlite/answers'",
         )
     kind = layout.kind_of(path.name)
-    if kind in ("sheet", "statistics"):
-        # readers of such files are among the sources, which stand above
+    if kind == "statistics":
         return _sources.fields_at(path, layout), layout
     if kind == "parquet":
         return _table_fields(_parquet_schema(path)), layout
-    if kind == "text":
-        names, layout = _header(path, layout)
-        note = '"numeric", "integer" or "categorical": a CSV file has no types'
+    if kind in ("text", "sheet"):
+        names, layout = _header(path, layout, kind)
+        note = (
+            f'"numeric", "integer", "date" or "categorical": a {"CSV file" if kind == "text" else "sheet"} has no types'
+        )
         return [Field(name, UNFILLED, note) for name in names], layout
     raise SchemaError(f"{str(path)!r} has no known ending", f"give a file of one of these: {', '.join(FORMATS)}")
 
@@ -204,49 +216,64 @@ def _parquet_schema(path: Path) -> pa.Schema:
         raise SchemaError(f"the metadata of {str(path)!r} could not be read", "give a Parquet file") from None
 
 
-def _header(path: Path, layout: FileLayout) -> tuple[list[str], FileLayout]:
-    """The fields of the header line, and the layout with the delimiter that they seem to have."""
-    try:
-        zipped = path.name.lower().endswith(".gz")
-        encoding = "utf-8-sig" if layout.encoding == "utf-8" else layout.encoding
-        with gzip.open(path, "rb") if zipped else path.open("rb") as file:
-            lines = io.TextIOWrapper(cast("IO[bytes]", file), encoding, "replace", newline="\n")
-            for _ in range(layout.skip):
-                lines.readline(_LONGEST)
-            line = lines.readline(_LONGEST)
-        fields = [] if "\ufffd" in line else _cells(line, layout, path.name)
-        if layout.delimiter is None and (other := other_delimiter(fields)) is not None:
-            layout = layout.with_entries({"delimiter": other})
-            fields = _cells(line, layout, path.name)
-    except (OSError, EOFError, ValueError, csv.Error):
-        fields = []
-    if not fields:
+def _header(path: Path, layout: FileLayout, kind: str) -> tuple[Sequence[str], FileLayout]:
+    """The names in the header of a text file or a sheet, and the layout with the delimiter that they seem to have."""
+    names, cells = _sources.header_at(path, layout)
+    marks = (";", "\t", ",") if kind == "text" and layout.delimiter is None else ()
+    if marks and (other := other_delimiter(names)) is not None:
+        layout = layout.with_entries({"delimiter": other})
+        names, cells = _sources.header_at(path, layout)
+    line = f"{'line' if kind == 'text' else 'row'} {layout.skip + 1} of {str(path)!r}"
+    # a title may hold another delimiter than the lines below it
+    others = () if _is_header(cells) else _other_cells(path, layout, marks)
+    above = min(filter(None, map(lines_above, (cells, *others))), default=0)
+    if above or 2 * sum(not name.strip() for name in names) > len(names):
+        skip = layout.skip + max(above, 1)
         raise SchemaError(
-            f"{str(path)!r} has no readable header line; its first line must name the columns",
-            'if it is not UTF-8, write encoding = "cp1252" in [file], on the command line --encoding cp1252',
+            f"{line} has {'another number of cells than those below it' if above else 'cells without a name'}, so it may be a title above "
+            "the header",
+            f"write skip = {skip} in [file], on the command line --skip {skip}; if it is the header, name all columns in it"
+            + (', or write what separates them, such as delimiter = ";"' if kind == "text" else ""),
         )
-    if 2 * sum(not name.strip() for name in fields) > len(fields):
+    if may_be_a_record(names):
         raise SchemaError(
-            f"most columns have no name in the first line of {str(path)!r}, which may be a title above the header",
-            f"write skip = {layout.skip + 1} in [file], on the command line --skip {layout.skip + 1}",
+            f"{line} holds numbers or dates, so it may be a record and is not shown; it must name the columns"
         )
-    if may_be_a_record(fields):
-        raise SchemaError(
-            f"the first line of {str(path)!r} holds numbers, so it may be a record and is not shown; "
-            "a CSV file begins with a line that names its columns"
-        )
-    if (other := other_delimiter(fields)) is not None:
+    if kind == "text" and (other := other_delimiter(names)) is not None:
         raise SchemaError(
             f"the first line of {str(path)!r} is one field with {other!r} in it; if that separates the columns, write "
             f"Schema.draft(path, delimiter={other!r})"
         )
-    return fields, layout
+    return names, layout
 
 
-def _cells(line: str, layout: FileLayout, name: str) -> list[str]:
-    quoting = {"quotechar": layout.quote} if layout.quote else {"quoting": csv.QUOTE_NONE}
-    read = csv.reader(io.StringIO(line), delimiter=layout.separator(name), strict=True, **quoting)
-    return [str(cell) for cell in next(read, [])]
+def _other_cells(path: Path, layout: FileLayout, marks: Sequence[str]) -> Iterator[Sequence[int]]:
+    """How many cells the first lines have by other delimiters."""
+    for mark in marks:
+        try:
+            yield _sources.header_at(path, layout.with_entries({"delimiter": mark}))[1]
+        except SourceError:  # no header by this one
+            continue
+
+
+def lines_above(cells: Sequence[int]) -> int:
+    """How many lines may be a title above the header, from the numbers of cells in it and in some lines below.
+
+    >>> lines_above([1, 0, 3, 3]), lines_above([2, 3, 0]), lines_above([3, 3, 2, 2]), lines_above([1, 1])
+    (2, 1, 0, 0)
+    """
+    if _is_header(cells):
+        return 0
+    for at, (one, other) in enumerate(pairwise(cells)):
+        if at and one == other > 1:
+            return 0 if one == cells[0] else at
+    below = [at for at, held in enumerate(cells) if at and held]  # an empty line has none
+    return below[0] if below and all(cells[at] > cells[0] for at in below) else 0
+
+
+def _is_header(cells: Sequence[int]) -> bool:
+    """Whether the next line has as many cells as the first one, and more than one."""
+    return cells[0] > 1 and next(filter(None, cells[1:]), cells[0]) == cells[0]
 
 
 def other_delimiter(fields: Sequence[str]) -> str | None:
@@ -261,17 +288,19 @@ def other_delimiter(fields: Sequence[str]) -> str | None:
 def may_be_a_record(names: Sequence[str]) -> bool:
     """Whether the first line of a file without types may be a record, which no message and no draft may show.
 
-    >>> may_be_a_record(["age", "region"]), may_be_a_record(["31", "N"])
-    (False, True)
+    >>> may_be_a_record(["age", "region"]), may_be_a_record(["31", "N"]), may_be_a_record(["N;1.742", "81;b"])
+    (False, True, True)
     """
-    return any(_is_number(name) for name in names)
+    # a line that was cut at another mark has several cells in one
+    return any(map(_is_value, re.split("[;\t]", "\t".join(names))))
 
 
-def _is_number(text: str) -> bool:
+def _is_value(text: str) -> bool:
+    text = text.strip()
     try:
-        float(text.strip().replace(",", "."))
+        float(text)
     except ValueError:
-        return False
+        return _VALUE.fullmatch(text) is not None
     return True
 
 

@@ -120,7 +120,7 @@ class FileLayout:
         self._check_together()
         object.__setattr__(self, "not_records", tuple(text.strip() for text in self.not_records))
         object.__setattr__(self, "names", MappingProxyType(dict(self.names)))
-        _check_encoding(self.encoding)
+        object.__setattr__(self, "encoding", _checked_encoding(self.encoding))
 
     def _check_together(self) -> None:
         if self.decimal == self.thousands:
@@ -303,19 +303,23 @@ def checked_delimiter(delimiter: str) -> str:
     return delimiter
 
 
-def _check_encoding(encoding: Any) -> None:
+def _checked_encoding(encoding: Any) -> str:
+    """The encoding by the one name that Python has for it: "utf-8" for "UTF8"."""
     try:
         found = codecs.lookup(encoding)
+        stateful = found.name.replace("-", "_").startswith(_STATEFUL)
         known = bool(found._is_text_encoding)
+        if known and not stateful:
+            found.incrementaldecoder("replace").decode(b"", True)  # "undefined" refuses this, too
     except (LookupError, TypeError, ValueError):
         known = False
     _check(known, "encoding", encoding, '"utf-8", "cp1252", "latin-1", "utf-16" or another that Python knows')
-    name = found.name.replace("-", "_")
-    if name.startswith(_STATEFUL):
+    if stateful:
         raise SchemaError(
             f"[file] has the encoding {encoding!r}, in which a byte may change the characters of later records",
             "save the file as UTF-8",
         )
+    return found.name
 
 
 def _check(fits: bool, name: str, given: Any, allowed: str) -> None:

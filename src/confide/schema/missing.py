@@ -99,7 +99,7 @@ def code_text(code: MissingCode) -> str:
 def code_ranges(codes: Sequence[MissingCode]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The closed ranges of numbers that codes mean, shape (ranges, 2); that of a number has one point.
 
-    >>> code_ranges(("-99", "n/a", (-9.0, -1.0))).tolist()
+    >>> code_ranges(("\u221299", "n/a", (-9.0, -1.0))).tolist()
     [[-99.0, -99.0], [-9.0, -1.0]]
     """
     found = [(code, code) if isinstance(code, str) else code for code in codes]
@@ -107,10 +107,11 @@ def code_ranges(codes: Sequence[MissingCode]) -> np.ndarray[Any, np.dtype[np.flo
 
 
 def _numbers(ends: tuple[Any, Any]) -> tuple[float, float] | None:
-    if isinstance(ends[0], str) and ("_" in ends[0] or not ends[0].isascii()):
+    low, high = (end.replace("\u2212", "-") if isinstance(end, str) else end for end in ends)
+    if isinstance(low, str) and ("_" in low or not low.isascii()):
         return None
     try:
-        low, high = float(ends[0]), float(ends[1])
+        low, high = float(low), float(high)
     except ValueError:
         return None
     return (low, high) if np.isfinite(low) and np.isfinite(high) else None

@@ -201,7 +201,7 @@ class Schema:
         """
         return tuple(self.columns)
 
-    @property
+    @cached_property
     def in_data(self) -> tuple[str, ...]:
         """Names of the columns that the data must have: all but the derived ones.
 
@@ -652,8 +652,8 @@ class Schema:
     def draft(data: Any, *, delimiter: str | None = None, file: Mapping[str, Any] | None = None) -> str:
         """Draft a TOML text with the names and types of the columns of a file.
 
-        Only metadata are read: names and types, of a CSV file the header line
-        alone. Values are never read, nor statistics such as the smallest and
+        Only metadata are read: names and types, of a CSV file and a sheet the
+        header, and how many cells the next lines have. Values are never read, nor statistics such as the smallest and
         largest value that Parquet files hold, because bounds taken from the
         data are not private.
 
@@ -677,6 +677,8 @@ class Schema:
         ------
         SchemaError
             The data are anything else, or a file has no readable metadata.
+        SourceError
+            A text file or a workbook has no header that can be read.
         """
         entries = {**({} if file is None else file), **({} if delimiter is None else {"delimiter": delimiter})}
         return draft(data, layout=layout_from_settings(entries))

@@ -217,38 +217,45 @@ def to_toml(
     derive: Mapping[str, Any] | None = None,
 ) -> str:
     """The text of a TOML file that `from_toml` reads back to the bit."""
-    lines = [] if dataset is None else [f"dataset = {value(dataset)}"]
+    facts: dict[str, Any] = {} if dataset is None else {"dataset": dataset}
     if isinstance(unit, Unit):
-        facts = {name: fact for name, fact in unit.to_dict().items() if fact is not None}
-        lines += [f"unit = {value(facts)}"]
+        facts["unit"] = {name: fact for name, fact in unit.to_dict().items() if fact is not None}
     else:
-        lines += [f"rows_per_unit = {rows_per_unit}", f"unit = {value(unit)}"]
+        facts |= {"rows_per_unit": rows_per_unit, "unit": unit}
     if cluster is not None:
-        facts = {
+        own = {
             "column": cluster.column,
             "size": cluster.size,
             "icc": cluster.icc,
             "count": cluster.count,
             "largest": cluster.largest,
         }
-        lines += [f"cluster = {value({name: fact for name, fact in facts.items() if fact is not None})}"]
-    if design is not None:
-        lines += ["", "[design]", *(f"{key(name)} = {value(fact)}" for name, fact in design.to_settings().items())]
+        facts["cluster"] = {name: fact for name, fact in own.items() if fact is not None}
     layout = file.to_settings()
     named = layout.pop("names", {})
     if others := {name: own for name, own in named.items() if name not in columns}:
         layout["names"] = others
-    if layout:
-        lines += ["", "[file]", *(f"{key(name)} = {value(entry)}" for name, entry in layout.items())]
+    tables = {"design": {} if design is None else design.to_settings(), "file": layout}
     for name, column in columns.items():
-        here = [f"in_file = {value(named[name])}"] if name in named else []
-        lines += ["", f"[columns.{key(name)}]", *_lines(column), *here]
-    if derive:
-        lines += ["", "[derive]", *(f"{key(name)} = {value(entry)}" for name, entry in derive.items())]
+        tables[f"columns.{key(name)}"] = _settings(column) | ({"in_file": named[name]} if name in named else {})
+    return text_of(facts, tables | {"derive": derive or {}})
+
+
+def text_of(facts: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """The text of a file: its facts, then each table that has entries.
+
+    >>> text_of({"unit": "record"}, {"file": {}, "columns.x": {"kind": "numeric"}})
+    'unit = "record"\\n\\n[columns.x]\\nkind = "numeric"\\n'
+    """
+    lines = [f"{key(name)} = {value(fact)}" for name, fact in facts.items()]
+    for name, table in tables.items():
+        if table:
+            lines += ["", f"[{name}]", *(f"{key(entry)} = {value(given)}" for entry, given in table.items())]
     return "\n".join(lines) + "\n"
 
 
-def _lines(column: Column) -> list[str]:
+def _settings(column: Column) -> dict[str, Any]:
+    """The entries of a column's table."""
     facts: dict[str, Any] = {"kind": column.kind}
     if isinstance(column, Categorical):
         facts["levels"] = list(column.levels)
@@ -276,7 +283,7 @@ def _lines(column: Column) -> list[str]:
         if isinstance(column, Date):
             ends = {name: column.said(end) for name, end in ends.items()}
         facts["typical"] = {**ends, **own, "provenance": spread.provenance.to_dict()}
-    return [f"{entry} = {value(given)}" for entry, given in facts.items()]
+    return facts
 
 
 def _date_facts(column: Date) -> dict[str, Any]:

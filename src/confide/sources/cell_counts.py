@@ -12,28 +12,14 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from confide.schema import Categorical, Column, Schema
-from confide.schema.missing import MissingCode, code_ranges
 from confide.sources.aggregation import Codes, Input
-from confide.sources.coding import (
-    Block,
-    Cells,
-    Floats,
-    Part,
-    Reader,
-    held_of,
-    reader_of,
-    taken,
-    text_numbers,
-    unread,
-    valid_text,
-)
+from confide.sources.coding import EMPTY, HOLDS, Block, Cells, Floats, Part, code_of, reader_of, taken
 from confide.sources.grouping.ids import canonical
-from confide.sources.shapes import shapes_of, texts_of
+from confide.sources.shapes import UNDECODED, shapes_of, texts_of
 
 Hashes = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -80,70 +66,40 @@ class Repeats:
         return int(np.count_nonzero(same)), int(np.count_nonzero(first))
 
 
-class CodeOf(Reader):
-    """Which code of missing values a cell is, -1 for none.
-
-    >>> CodeOf(["-99", "n/a"])(pa.array(["n/a", "-99.0", "3"])).tolist()
-    [1.0, 0.0, -1.0]
-    """
-
-    missing = -1.0
-
-    def __init__(self, codes: Sequence[MissingCode], marks: tuple[str, str] = (".", "")) -> None:
-        super().__init__(marks)
-        self._texts = pa.array([code if isinstance(code, str) else None for code in codes], pa.large_string())
-        self._ranges = [code_ranges([code]) for code in codes]
-
-    def numbers(self, values: Floats) -> Floats:
-        found = np.full(len(values), -1.0)
-        for at, ranges in enumerate(self._ranges):
-            for low, high in ranges:
-                found[(found < 0) & (values >= low) & (values <= high)] = at
-        return found
-
-    def integers(self, cells: pa.Array) -> Floats:
-        return self.numbers(np.asarray(cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)))
-
-    def booleans(self, values: Floats) -> Floats:
-        return np.full(len(values), -1.0)
-
-    def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
-        trimmed = pc.utf8_trim_whitespace(valid_text(cells))
-        known = pc.index_in(trimmed, value_set=self._texts.cast(trimmed.type), skip_nulls=True)
-        found = np.asarray(pc.fill_null(known, -1), dtype=np.float64)
-        return np.where(found < 0, self.numbers(text_numbers(trimmed, marks)), found)
-
-    def cell(self, cell: object) -> float:
-        try:
-            return float(self.numbers(np.array([float(cell)]))[0])  # type: ignore[arg-type]
-        except Exception:  # whatever it is, it is no code
-            return -1.0
-
-
 @dataclass
 class CellCounts:
-    """Of one column, in what one thread read. codes: declared missing, by code. least, most: of the values."""
+    """Of one column, in what one thread read.
+
+    codes: declared missing, by code; undecoded: unread with a character that the file's encoding does not have; least, most: of the values;
+    tops: the largest of them without its sign in rows that are half empty, and in all others.
+    """
 
     empty: int = 0
     codes: Counter[int] = field(default_factory=Counter)
     unread: int = 0
+    undecoded: int = 0
     shapes: Counter[str] = field(default_factory=Counter)
     below: int = 0
     above: int = 0
     values: int = 0
     least: float = np.inf
     most: float = -np.inf
+    tops: tuple[float, float] = (0.0, 0.0)
 
     def __repr__(self) -> str:
         return "CellCounts"
 
     def add(self, other: CellCounts) -> None:
         """Those of another thread."""
-        for name in ("empty", "unread", "below", "above", "values"):
+        for name in ("empty", "unread", "undecoded", "below", "above", "values"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.codes.update(other.codes)
         self.take_shapes(other.shapes)
         self.least, self.most = min(self.least, other.least), max(self.most, other.most)
+        self.take_tops(*other.tops)
+
+    def take_tops(self, sparse: float, full: float) -> None:
+        self.tops = max(self.tops[0], sparse), max(self.tops[1], full)
 
     def take_shapes(self, found: Counter[str]) -> None:
         """Shapes beyond the first thousand are not told apart, so that a file cannot fill the memory with them."""
@@ -157,11 +113,11 @@ class _OfColumn:
 
     def __init__(self, column: Column, marks: tuple[str, str]) -> None:
         self.column, self.counts = column, CellCounts()
-        self._reader, self._held = reader_of(column, marks), held_of(column, marks)
-        self._code = CodeOf(column.missing or (), marks)
+        self._reader, self._code = reader_of(column, marks), code_of(column, marks)
+        self._top = 0.0
 
-    def __call__(self, cells: Cells) -> tuple[Floats, Mask | None]:
-        """The values, and where there is one; None where all cells have one."""
+    def __call__(self, cells: Cells, empty: NDArray[np.intp]) -> tuple[Floats, Mask | None]:
+        """The values, and where there is one; None where all cells have one. empty: counts the empty cells of each row."""
         values, counts, labels = self._reader(cells), self.counts, isinstance(self.column, Categorical)
         if not len(values):
             return values, None
@@ -171,7 +127,7 @@ class _OfColumn:
         if least < 0 if labels else not np.isfinite([least, most]).all():
             there = values >= 0 if labels else np.isfinite(values)
             (at,) = np.nonzero(~there)
-            self._missing(values[at], taken(cells, at))
+            empty[at] += self._missing(taken(cells, at))
             known -= len(at)
             least, most = (
                 float(values.min(where=there, initial=np.inf)),
@@ -179,22 +135,39 @@ class _OfColumn:
             )
         counts.values += known
         counts.least, counts.most = min(counts.least, least), max(counts.most, most)
+        self._top = max(-least, most, 0.0)
         if not isinstance(self.column, Categorical):
             low, high = self.column.low, self.column.high
             counts.below += int(np.count_nonzero((values < low) & np.isfinite(values))) if least < low else 0
             counts.above += int(np.count_nonzero((values > high) & np.isfinite(values))) if most > high else 0
         return values, there
 
-    def _missing(self, values: Floats, cells: Cells) -> None:
-        counts, odd = self.counts, unread(values, cells, self._held) > 0
-        (at,) = np.nonzero(odd)
+    def _missing(self, cells: Cells) -> Mask:
+        """Count cells without a value. Where one is empty."""
+        counts, found = self.counts, self._code(cells)
+        (at,) = np.nonzero(found == HOLDS)
         counts.unread += len(at)
-        if len(at) and not isinstance(self.column, Categorical):
-            counts.take_shapes(shapes_of(texts_of(taken(cells, at))))
-        code = self._code(cells)[~odd] if self.column.missing else np.full(len(values) - len(at), -1.0)
-        found = np.bincount((code + 1).astype(np.intp), minlength=1)
-        counts.empty += int(found[0])
-        counts.codes.update({int(k) - 1: int(found[k]) for k in np.flatnonzero(found) if k})
+        if len(at):
+            texts = texts_of(taken(cells, at))
+            counts.undecoded += pc.sum(pc.match_substring(texts, UNDECODED)).as_py() or 0
+            if not isinstance(self.column, Categorical):
+                counts.take_shapes(shapes_of(texts))
+        counts.empty += int(np.count_nonzero(found == EMPTY))
+        codes, times = np.unique(found[found >= 0].astype(int), return_counts=True)
+        counts.codes.update(dict(zip(codes.tolist(), times.tolist(), strict=True)))
+        return np.asarray(found == EMPTY)
+
+    def compare(self, values: Floats, there: Mask | None, sparse: NDArray[np.intp]) -> None:
+        """Of numbers in the last block the largest in rows that are half empty, and in the others. sparse: places of these rows."""
+        if self.column.kind not in ("numeric", "integer"):
+            return
+        known = sparse if there is None else sparse[there[sparse]]
+        top, others = float(np.abs(values[known]).max(initial=0.0)), self._top
+        if top == others:
+            rest = np.isfinite(values)
+            rest[sparse] = False
+            others = float(np.abs(values).max(where=rest, initial=0.0))
+        self.counts.take_tops(top, others)
 
 
 @dataclass
@@ -274,7 +247,12 @@ class _Thread:
             hashes ^= (own := self._of_ids(name, cells))[0]
             # without an id of its unit, or of its cluster, a record is in no question
             without |= own[1] if name != asked.one else False
-        read = [column(cells) for column, cells in zip(self.columns, block.columns[len(asked.ids) :], strict=True)]
+        empty = np.zeros(block.rows, dtype=np.intp)
+        own_columns = block.columns[len(asked.ids) :]
+        read = [column(cells, empty) for column, cells in zip(self.columns, own_columns, strict=True)]
+        (sparse,) = np.nonzero((2 * empty >= len(read)) & (empty < len(read)))
+        for column, (values, there) in zip(self.columns, read, strict=True):
+            column.compare(values, there, sparse)
         if self._dropping and read and all(there is not None for _, there in read):
             without |= ~np.logical_or.reduce(np.array([there for _, there in read]))
         rows.without_any += int(np.count_nonzero(without))

@@ -1,9 +1,7 @@
 """Cells to codes: the rows of exact integers that a statistic is handed.
 
-A statistic names its rows. A schema column means its codes, `outside(NAME)` 1 where the value of a numeric column
-lay outside its bounds and 0 elsewhere (a missing value did not). `unread(NAME)` is 1 where the cell holds something
-that is neither a value of the column nor a code of a missing one, and `read(NAME)` says both (`core.lost_values`). `fine(NAME)` is its
-value in order (`core.ranges`). Each column is read once for all of them.
+A statistic names its rows. A schema column means its codes. `read(NAME)` says how its cells were read (`core.lost_values`), and
+`fine(NAME)` is its value in order (`core.ranges`). Each column is read once for all of them.
 
 Text cells: made valid, and read as numbers, each cell separately.
 
@@ -19,7 +17,8 @@ The rules, one for each kind of cell:
 - text in a numeric column is the double nearest to the decimal number written there, without white space around it.
   The schema's `[file]` says what its decimal mark is and what separates thousands: nothing is guessed. The words true,
   True, TRUE are 1 and false, False, FALSE are 0. Any other text is missing;
-- a cell whose text, or whose number in a numeric column, is one of the schema's codes of missing values is missing;
+- a cell whose text, or whose number in a numeric column, is one of the schema's codes of missing values is missing. A code is a number
+  as programs write it, and as the schema's `[file]` does;
 - a cell of a categorical column is the level that has exactly its text. A cell that has no such level is the level of
   the same number: 1, 1.0, "1.0" and True all mean the level "1" (an integer column that became floating because of
   one missing value still means its levels), and a boolean first means "True", "true", "1" in this order. Anything
@@ -54,8 +53,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from confide.core.lost_values import ABOVE, BELOW, UNREAD, read_row
-from confide.core.ranges import as_fine, fine_row
+from confide.core.lost_values import ABOVE, BELOW, UNREAD
+from confide.core.ranges import as_fine
 from confide.errors import SchemaError, SourceError
 from confide.schema import Categorical, Column, Schema
 from confide.schema.missing import MissingCode, code_ranges
@@ -92,8 +91,8 @@ def valid_text(cells: pa.Array) -> pa.Array:
 
 #: Decimal mark and separator of thousands, where a schema states none.
 MARKS = (".", "")
-# What else a separator of thousands is written as: blanks that do not break a line, the typographic apostrophe.
-_ALIKE = {" ": " \u00a0\u202f\u2009", "'": "'\u2019"}
+#: What else a separator of thousands is written as: blanks that do not break a line, the typographic apostrophe.
+ALIKE = {" ": " \u00a0\u202f\u2009", "'": "'\u2019"}
 
 
 def text_numbers(cells: pa.Array, marks: tuple[str, str] = MARKS) -> Floats:
@@ -117,7 +116,7 @@ def text_numbers(cells: pa.Array, marks: tuple[str, str] = MARKS) -> Floats:
 @lru_cache(maxsize=16)
 def _number_pattern(marks: tuple[str, str]) -> str:
     """RE2 of a number with these marks: groups of exactly three after one to three digits, in the whole number or nowhere."""
-    point, group = re.escape(marks[0]), f"[{_ALIKE.get(marks[1], marks[1])}]"
+    point, group = re.escape(marks[0]), f"[{ALIKE.get(marks[1], marks[1])}]"
     whole = "[0-9]+" if not marks[1] else f"(?:[0-9]+|[0-9]{{1,3}}(?:{group}[0-9]{{3}})+)"
     return f"^[+-]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 
@@ -129,7 +128,7 @@ def _plainly_written(cells: pa.Array, marks: tuple[str, str]) -> pa.Array:
         return cells
     fits = pc.fill_null(pc.match_substring_regex(cells, _number_pattern(marks)), False)
     if marks[1]:
-        cells = pc.replace_substring_regex(cells, f"[{_ALIKE.get(marks[1], marks[1])}]", "")
+        cells = pc.replace_substring_regex(cells, f"[{ALIKE.get(marks[1], marks[1])}]", "")
     if marks[0] != ".":
         cells = pc.replace_substring(cells, marks[0], ".")
     return pc.if_else(fits, cells, pa.scalar(None, cells.type))
@@ -177,7 +176,7 @@ def is_readable(kind: Any) -> bool:
     >>> is_readable(np.dtype("float32")), is_readable(pa.string()), is_readable(pa.date32())
     (True, True, False)
     """
-    tests = (_is_number, _is_text, pa.types.is_boolean, pa.types.is_decimal)
+    tests = (_is_number, is_text, pa.types.is_boolean, pa.types.is_decimal)
     return matches_type(kind, "biufOUT", tests)
 
 
@@ -280,9 +279,6 @@ class Reader(ABC):
         return values
 
 
-_NONE = np.empty((0, 2))
-
-
 class Numbers(Reader):
     """Cells of a numeric column as float64, NaN where missing. marks: of numbers in text; codes: of missing values.
 
@@ -296,7 +292,7 @@ class Numbers(Reader):
 
     def __init__(self, marks: tuple[str, str] = MARKS, codes: Sequence[MissingCode] = ()) -> None:
         super().__init__(marks)
-        self._ranges = code_ranges(codes) if codes else _NONE
+        self._ranges = np.unique(np.concatenate(_ranges(codes, marks)), axis=0) if codes else np.empty((0, 2))
         self._words = pa.array([code for code in codes if code in WORDS], pa.large_string())
 
     def __call__(self, cells: Cells) -> Floats:
@@ -322,6 +318,16 @@ class Numbers(Reader):
 
     def cell(self, cell: object) -> float:
         return real(cell)
+
+
+def _ranges(codes: Sequence[MissingCode], marks: tuple[str, str]) -> list[Floats]:
+    """Of each code the closed ranges of numbers that it means: as programs write numbers, and with these marks. A word means its text."""
+    ranges: list[Floats] = [code_ranges([code]) for code in codes]
+    if marks != MARKS:
+        texts = [code if isinstance(code, str) and code not in WORDS else "" for code in codes]
+        for at, number in enumerate(text_numbers(text_array(texts), marks)):
+            ranges[at] = np.concatenate([ranges[at], np.full((int(np.isfinite(number)), 2), number)])
+    return ranges
 
 
 def _within(values: Floats, ranges: Floats) -> NDArray[np.bool_]:
@@ -434,50 +440,58 @@ class Labels(Reader):
         return float(self._named.numbers.get(value, -1))
 
 
-class Held(Reader):
-    """1 for a cell that holds something and not a code of a missing value, else 0. A cell of blanks holds nothing.
+#: What a `CodeOf` gives for a cell that holds nothing, and for one that holds something else than a code.
+EMPTY, HOLDS = -2.0, -1.0
+
+
+class CodeOf(Reader):
+    """Which code of missing values a cell is, by its place among them; else `HOLDS` or `EMPTY`. A cell of blanks holds nothing.
 
     >>> from confide.schema import Numeric
-    >>> Held(Numeric(0, 100, missing=[-99, "n/a"]))(pa.array(["3", "n/a", " -99.0", " ", None, "?"])).tolist()
-    [1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    >>> CodeOf(Numeric(0, 100, missing=[-99, "n/a"]))(pa.array(["3", "n/a", " -99.0", " ", None, "?"])).tolist()
+    [-1.0, 1.0, 0.0, -2.0, -2.0, -1.0]
     """
 
-    missing = 0.0
+    missing = EMPTY
 
     def __init__(self, column: Column, marks: tuple[str, str] = MARKS) -> None:
         super().__init__(marks)
         self.column, codes = column, column.missing or ()
-        self._codes = [code for code in codes if isinstance(code, str)]
-        self._texts = pa.array(self._codes, pa.large_string())
-        self._ranges = code_ranges(codes) if codes else _NONE
+        self._texts = [code if isinstance(code, str) else None for code in codes]
+        self._ranges = _ranges(codes, marks) if codes else []
 
     def numbers(self, values: Floats) -> Floats:
-        return np.where(np.isnan(values) | _within(values, self._ranges), 0.0, 1.0)
+        found = np.where(np.isnan(values), EMPTY, HOLDS)
+        for at, ranges in enumerate(self._ranges):
+            found[(found == HOLDS) & _within(values, ranges)] = at
+        return found
 
     def booleans(self, values: Floats) -> Floats:
-        return np.where(np.isnan(values), 0.0, 1.0)
+        return self.numbers(values)
 
     def integers(self, cells: pa.Array) -> Floats:
         return self.numbers(as_floats(cells))
 
     def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
         trimmed = pc.utf8_trim_whitespace(valid_text(cells))
-        held = plain(pc.fill_null(pc.not_equal(trimmed, ""), False))
-        if len(self._texts):
-            held &= ~plain(pc.is_in(trimmed, value_set=self._texts.cast(trimmed.type)))
-        if len(self._ranges):
-            held &= ~_within(text_numbers(trimmed, marks), self._ranges)
-        return held.astype(np.float64)
+        found = np.where(plain(pc.fill_null(pc.not_equal(trimmed, ""), False)), HOLDS, EMPTY)
+        if self._texts:
+            known = pc.index_in(trimmed, value_set=pa.array(self._texts, trimmed.type), skip_nulls=True)
+            written = plain(pc.fill_null(known, -1))
+            meant = np.maximum(self.numbers(text_numbers(trimmed, marks)), found)
+            found = np.where(written >= 0, written, meant).astype(np.float64)
+        return found
 
     def cell(self, cell: object) -> float:
         # pandas' marks of a missing value are not equal to themselves, or refuse to say so
         if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
-            return 0.0
+            return EMPTY
         if isinstance(cell, (date, np.datetime64)):
-            return 0.0 if _iso(cell) in ("", *self._codes) else 1.0
+            text = _iso(cell)
+            return float(self._texts.index(text)) if text in self._texts else HOLDS if text else EMPTY
         value = real(cell)
-        nothing = isinstance(cell, (float, np.floating)) and np.isnan(cell)
-        return 0.0 if nothing or bool(_within(np.array([value]), self._ranges)[0]) else 1.0
+        no_number = np.isnan(value) and not isinstance(cell, (float, np.floating))
+        return HOLDS if no_number else float(self.numbers(np.array([value]))[0])
 
 
 def reader_of(column: Column, marks: tuple[str, str] = MARKS) -> Reader:
@@ -489,34 +503,31 @@ def reader_of(column: Column, marks: tuple[str, str] = MARKS) -> Reader:
     return Labels(column, marks) if isinstance(column, Categorical) else Numbers(marks, column.missing or ())
 
 
-def held_of(column: Column, marks: tuple[str, str] = MARKS) -> Held:
+def code_of(column: Column, marks: tuple[str, str] = MARKS) -> CodeOf:
     """What tells which cells of a column hold something other than a code of a missing value. marks: of numbers in text."""
     if column.kind == "date":
-        from confide.sources.dates import HeldDates
+        from confide.sources.dates import CodeOfDate
 
-        return HeldDates(cast("Any", column), marks)
-    return Held(column, marks)
+        return CodeOfDate(cast("Any", column), marks)
+    return CodeOf(column, marks)
 
 
 def taken(cells: Cells, at: NDArray[np.intp]) -> Cells:
     """Some rows of a piece of a column."""
     if isinstance(cells, np.ndarray):
         return cells[at]
-    return Coded(cells.positions[at], cells.cells) if isinstance(cells, Coded) else cells.take(pa.array(at))
+    if isinstance(cells, Coded):
+        return Coded(cells.positions[at], cells.cells)
+    # Arrow takes no rows of views
+    return (valid_text(cells) if cells.type == pa.string_view() else cells).take(pa.array(at))
 
 
-def unread(values: Floats, cells: Cells, held: Held) -> Floats:
-    """1 where a cell holds something that its column has no value for, else 0. values: the cells as their reader read them."""
-    found = np.zeros(len(values))
-    (at,) = np.nonzero((values < 0) if isinstance(held.column, Categorical) else ~np.isfinite(values))
-    if at.size:
-        found[at] = held(taken(cells, at))
-    return found
-
-
-def how_read(values: Floats, cells: Cells, held: Held) -> Floats:
+def how_read(values: Floats, cells: Cells, code: CodeOf) -> Floats:
     """The codes of a row `read(NAME)` (`core.lost_values`). values: the cells as their reader read them."""
-    found, column = UNREAD * unread(values, cells, held), held.column
+    column, found = code.column, np.zeros(len(values))
+    (at,) = np.nonzero((values < 0) if isinstance(column, Categorical) else ~np.isfinite(values))
+    if at.size:
+        found[at] = UNREAD * (code(taken(cells, at)) == HOLDS)
     if not isinstance(column, Categorical):
         with np.errstate(all="ignore"):
             there = np.isfinite(values)
@@ -529,7 +540,8 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind))
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether cells of this Arrow type are text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
 
@@ -795,11 +807,12 @@ def columns_behind(rows: Sequence[str], schema: Schema) -> tuple[str, ...]:
     Raises `SchemaError` for a name that the schema lacks.
     """
     known = frozenset(schema.names)
-    return schema.behind(_column(row, schema, known) for row in rows)
+    return schema.behind(_column(row, schema, known)[0] for row in rows)
 
 
-def _column(row: str, schema: Schema, known: frozenset[str]) -> str:
-    for kind in ("outside", "fine", "unread", "read"):
+def _column(row: str, schema: Schema, known: frozenset[str]) -> tuple[str, str]:
+    """The column that a row is of, and what of it: "codes", "fine" or "read"."""
+    for kind in ("fine", "read"):
         inner = row.removeprefix(f"{kind}(").removesuffix(")")
         if row != f"{kind}({inner})" or inner not in known:
             continue
@@ -807,12 +820,12 @@ def _column(row: str, schema: Schema, known: frozenset[str]) -> str:
             raise SchemaError(
                 f"the schema column {row!r} cannot be told from what is derived of {inner!r}", "give it another name"
             )
-        return inner
+        return inner, kind
     if row not in known:
         raise SchemaError(
             f"the schema has no column {row!r}; it has {', '.join(schema.names)}. Add the column to the schema"
         )
-    return row
+    return row, "codes"
 
 
 def apart(records: int) -> int:
@@ -846,52 +859,42 @@ class Coder:
     """Blocks of cells to a matrix of codes, float64 of shape (rows named, records). One coder belongs to one thread."""
 
     def __init__(self, rows: Sequence[str], schema: Schema, block_rows: int) -> None:
-        known = frozenset(schema.names)
-        behind: dict[str, list[int]] = {name: [] for name in columns_behind(rows, schema)}
-        derived: dict[str, list[int]] = {}
+        known, marks = frozenset(schema.names), schema.file.marks
+        # of each column, where its rows lie and what each of them is
+        made: dict[str, list[tuple[int, str]]] = {}
         for at, row in enumerate(rows):
-            name = _column(row, schema, known)
-            (derived.setdefault(name, []) if name in schema.derive else behind[name]).append(at)
-        # for each column: itself, its readers, and how each of its rows is made from values
-        self._columns: list[tuple[Column, Reader, Held, list[tuple[int, str]]]] = []
-        marks = schema.file.marks
-
-        def made(name: str, own: list[int]) -> list[tuple[int, str]]:
-            kinds = {name: "codes", fine_row(name): "fine", f"unread({name})": "unread", read_row(name): "read"}
-            return [(at, kinds.get(rows[at], "outside")) for at in own]
-
-        for name, own in behind.items():
+            name, kind = _column(row, schema, known)
+            made.setdefault(name, []).append((at, kind))
+        self._names = schema.behind(made)
+        told = schema.behind(name for name, own in made.items() if "read" in dict(own).values())
+        self._columns: list[tuple[Column, Reader, CodeOf | None, list[tuple[int, str]]]] = []
+        for name in self._names:
             column = schema[name]
-            self._columns.append((column, reader_of(column, marks), held_of(column, marks), made(name, own)))
+            code = code_of(column, marks) if name in told else None
+            self._columns.append((column, reader_of(column, marks), code, made.pop(name, [])))
         self._derived: Callable[..., None] | None = None
-        if derived:
+        if made:
             # here, because schemas without derived columns need not load it
             from confide.sources.derived import DerivedRows
 
-            self._names = tuple(behind)
-            self._derived = DerivedRows(schema, {name: made(name, own) for name, own in derived.items()})
+            self._derived = DerivedRows(schema, made)
         self._room = Room(len(rows), block_rows)
 
     def __call__(self, block: Block) -> NDArray[np.float64]:
         """The codes of a block. The matrix is overwritten by the next call."""
         codes = self._room.block(block.rows)
         given: list[Any] = []
-        for (column, reader, held, made), cells in zip(self._columns, block.columns, strict=True):
+        for (column, reader, code, made), cells in zip(self._columns, block.columns, strict=True):
             values = reader(cells)
-            if self._derived is not None:
-                given.append((column, values, cells, held))
+            how = None if code is None else how_read(values, cells, code)
+            given.append((column, values, how))
             for at, kind in made:
                 if kind == "codes":
                     column.code(values, out=codes[at])
                 elif kind == "fine":
                     as_fine(values, out=codes[at])
-                elif kind == "unread":
-                    codes[at] = unread(values, cells, held)
-                elif kind == "read":
-                    codes[at] = how_read(values, cells, held)
                 else:
-                    # a label is a level or missing, never outside
-                    codes[at] = 0.0 if isinstance(column, Categorical) else column.outside(values)
+                    codes[at] = how
         if self._derived is not None:
             self._derived(codes, dict(zip(self._names, given, strict=True)))
         return codes

@@ -16,13 +16,16 @@ from numpy.typing import NDArray
 from confide.errors import SchemaError
 from confide.schema.dates import Date, day_of_cell, moments
 from confide.sources.coding import (
+    EMPTY,
+    HOLDS,
     MARKS,
     Cells,
+    CodeOf,
     Floats,
-    Held,
     Reader,
     as_floats,
     is_readable,
+    is_text,
     is_typed_date,
     matches_type,
     plain,
@@ -43,7 +46,7 @@ def check_type(place: str, name: str, kind: Any, column: Date) -> None:
             f"{place}: column {name!r} has the type {kind}, and a moment with a time zone is one date here and another there",
             f"turn it into a date first, as date({name}) in a query does, or .dt.tz_localize(None) in pandas",
         )
-    if is_typed_date(kind) or matches_type(kind, "OUT", (_holds_text,)):
+    if is_typed_date(kind) or matches_type(kind, "OUT", (is_text, pa.types.is_null)):
         return
     if not is_readable(kind) or matches_type(kind, "b", (pa.types.is_boolean,)):
         raise SchemaError(
@@ -57,13 +60,9 @@ def check_type(place: str, name: str, kind: Any, column: Date) -> None:
         )
 
 
-def _holds_text(kind: pa.DataType) -> bool:
-    text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view()
-    return bool(text or pa.types.is_null(kind))
-
-
 class Dates(Reader):
-    """Cells of a column of dates as days since 1970-01-01, NaN where missing. marks: of numbers in text.
+    """Cells of a column of dates as days since 1970-01-01, NaN where missing. marks: of numbers in text; coded: whether days that are codes
+    of missing values are missing.
 
     >>> Dates(Date("1900-01-01", "2006-12-31"))(pa.array(["1970-01-02", "1970-02-30", None])).tolist()
     [1.0, nan, nan]
@@ -71,18 +70,14 @@ class Dates(Reader):
 
     missing = float("nan")
 
-    def __init__(self, column: Date, marks: tuple[str, str] = MARKS) -> None:
+    def __init__(self, column: Date, marks: tuple[str, str] = MARKS, coded: bool = True) -> None:
         super().__init__(marks)
-        self._column = column
+        self._column, known = column, column.missing_days
+        self._codes = known[~np.isnan(known)] if coded else np.empty(0)
 
     def __call__(self, cells: Cells) -> Floats:
-        days = self.days(cells)
-        codes = self._column.missing_days
-        return np.where(np.isin(days, codes), np.nan, days) if len(codes) else days
-
-    def days(self, cells: Cells) -> Floats:
-        """The same, with the days that are codes of missing values."""
-        return super().__call__(cells)
+        days = super().__call__(cells)
+        return np.where(np.isin(days, self._codes), np.nan, days) if len(self._codes) else days
 
     def numbers(self, values: Floats) -> Floats:
         return self._column.days_of_numbers(values)
@@ -147,25 +142,21 @@ def typed_days(cells: pa.Array) -> Floats:
     return days
 
 
-class HeldDates(Held):
-    """1 for a cell of a column of dates that holds something and not a code of a missing value, else 0.
+class CodeOfDate(CodeOf):
+    """The same of a column of dates, where a code may be a day however it is written.
 
-    >>> HeldDates(Date("1900-01-01", "2006-12-31", missing=["9999-12-31"]))(pa.array(["9999-12-31", "31.2.", " "])).tolist()
-    [0.0, 1.0, 0.0]
+    >>> CodeOfDate(Date("1900-01-01", "2006-12-31", missing=["9999-12-31"]))(pa.array(["9999-12-31", "31.2.", " "])).tolist()
+    [0.0, -1.0, -2.0]
     """
 
     def __init__(self, column: Date, marks: tuple[str, str] = MARKS) -> None:
         super().__init__(column, marks)
-        self._days, self._known = Dates(column, marks), column.missing_days
+        self._days, self._known = Dates(column, marks, coded=False), column.missing_days
 
     def __call__(self, cells: Cells) -> Floats:
-        held = super().__call__(cells)
-        return np.where(np.isin(self._days.days(cells), self._known), 0.0, held) if len(self._known) else held
-
-    def _numpy(self, cells: NDArray[Any]) -> Floats:
-        return np.isfinite(moments(cells)).astype(np.float64) if cells.dtype.kind == "M" else super()._numpy(cells)
-
-    def _arrow(self, cells: pa.Array) -> Floats:
-        if is_typed_date(cells.type) and not pa.types.is_dictionary(cells.type):
-            return np.asarray(cells.is_valid()).astype(np.float64)
-        return super()._arrow(cells)
+        typed = is_typed_date(getattr(cells, "dtype", getattr(cells, "type", None)))
+        days = self._days(cells) if typed or self._known.size else np.empty(0)
+        found = np.where(np.isnan(days), EMPTY, HOLDS) if typed else super().__call__(cells)
+        for at, known in enumerate(self._known.T):
+            found[(found == HOLDS) & np.isin(days, known)] = at
+        return found

@@ -6,7 +6,7 @@ A derived column is unread where one of its inputs in the data is, and clipped w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,23 +15,10 @@ from confide.core.lost_values import ABOVE, BELOW, UNREAD
 from confide.core.ranges import as_fine
 from confide.schema import Categorical, Column, Schema
 from confide.schema.derive import Derivation, in_order
-from confide.sources.coding import Cells, Floats, Held, unread
+from confide.sources.coding import Floats
 
-
-class Given(NamedTuple):
-    """A column of the data in a block: its cells, and the values that its reader gave them."""
-
-    column: Column
-    values: Floats
-    cells: Cells
-    held: Held
-
-    @property
-    def outside(self) -> NDArray[np.bool_]:
-        """Where a value lay outside the bounds."""
-        if isinstance(self.column, Categorical):
-            return np.zeros(len(self.values), dtype=bool)
-        return self.column.outside(self.values)
+#: A column of the data in a block, the values that its reader gave, and how its cells were read, where that is asked.
+Given: TypeAlias = tuple[Column, Floats, Floats | None]
 
 
 class DerivedRows:
@@ -47,10 +34,9 @@ class DerivedRows:
         self._inputs = [name for name in needed if name not in schema.derive]
         self._made = made
 
-    def __call__(self, codes: NDArray[np.float64], cells: Mapping[str, tuple[Column, Floats, Cells, Held]]) -> None:
-        """Write the rows into the codes of a block. cells: the columns of the data in it, as `Given` names them."""
-        given = {name: Given(*own) for name, own in cells.items()}
-        known = {name: given[name].column.code(given[name].values) for name in self._inputs}
+    def __call__(self, codes: NDArray[np.float64], given: Mapping[str, Given]) -> None:
+        """Write the rows into the codes of a block."""
+        known = {name: given[name][0].code(given[name][1]) for name in self._inputs}
         for step in self._steps:
             values = step.values(known)
             known[step.name] = own = step.column.code(values)
@@ -60,20 +46,15 @@ class DerivedRows:
                 elif kind == "fine":
                     as_fine(values, out=codes[at])
                 else:
-                    codes[at] = _lost(kind, step, own, [given[name] for name in step.behind])
+                    codes[at] = _how_read(step, own, np.array([given[name][2] for name in step.behind]))
 
 
-def _lost(kind: str, step: Derivation, own: Floats, behind: Sequence[Given]) -> Floats:
-    """A row that says how the inputs of a column were read: "unread", "outside", or "read", which says both."""
+def _how_read(step: Derivation, own: Floats, behind: Floats) -> Floats:
+    """A row that says how the inputs of a column were read. behind: the same of each, shape (inputs, records)."""
     found = np.zeros(len(own))
-    if kind != "unread" and not isinstance(step.column, Categorical):
-        outside: NDArray[np.bool_] = np.logical_or.reduce([one.outside for one in behind])
-        if kind == "outside":
-            return outside.astype(np.float64)
-        middle = (step.column.steps - 1) / 2
-        found[outside & (own >= 0)] = ABOVE
-        found[outside & (own >= 0) & (own < middle)] = BELOW
-    if kind != "outside":
-        lost = np.logical_or.reduce([unread(one.values, one.cells, one.held) > 0 for one in behind])
-        found[lost] = 1.0 if kind == "unread" else UNREAD
+    if not isinstance(step.column, Categorical):
+        outside = ((behind == BELOW) | (behind == ABOVE)).any(axis=0) & (own >= 0)
+        found[outside] = ABOVE
+        found[outside & (own < (step.column.steps - 1) / 2)] = BELOW
+    found[(behind == UNREAD).any(axis=0)] = UNREAD
     return found

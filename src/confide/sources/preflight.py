@@ -53,14 +53,19 @@ class ColumnCheck:
         Cells that hold something and are read as missing; of a categorical column undeclared labels.
     shapes : mapping of str to int
         Shapes of unread cells, most frequent first, at most five.
+    undecoded : int
+        Unread cells with a character that the file's encoding does not have.
     below, above : int
         Values beyond the bounds, after missing codes.
     values : int
         Cells that have a value.
     single : bool
         Whether all of several values are one.
+    sums : bool
+        Whether the largest value by far is in a row that is half empty, as sums
+        at the end of a table are.
     hints : tuple of str
-        What the shapes look like, from the schema alone.
+        What unread cells look like, and what to write in the schema.
     """
 
     name: str
@@ -69,10 +74,12 @@ class ColumnCheck:
     missing: Mapping[str, int]
     unread: int
     shapes: Mapping[str, int]
+    undecoded: int
     below: int
     above: int
     values: int
     single: bool
+    sums: bool
     hints: tuple[str, ...]
     rule: str | float
 
@@ -85,7 +92,7 @@ class ColumnCheck:
     @property
     def odd(self) -> bool:
         """Whether anything but empty cells and declared codes was found."""
-        return bool(self.unread or self.below or self.above or self.single or not self.values)
+        return bool(self.unread or self.below or self.above or self.single or self.sums or not self.values)
 
     def lines(self, records: int) -> Iterator[str]:
         """What is told of the column; nothing where all its cells are values within the bounds."""
@@ -95,10 +102,14 @@ class ColumnCheck:
         elif self.unread:
             told = ", ".join(f"{clean(shape)} ({times:,})" for shape, times in self.shapes.items())
             yield f"unread: {self.unread:,} of {records:,} hold something and count as missing; shapes {told}"
-            yield from self.hints
+        if self.undecoded:
+            yield f"characters that the file's encoding does not have: in {self.undecoded:,} of {records:,} cells"
+        yield from self.hints
         for word, count in (("below low", self.below), ("above high", self.above)):
             if count:
                 yield f"{word}: {count:,} of {records:,}; a code of missing values, or another unit?"
+        if self.sums:
+            yield f"the largest value by far is in a row that is half empty; {_SUMS}"
         if self.missing and any(self.missing.values()):
             yield "declared missing: " + ", ".join(f"{clean(code)} ({n:,})" for code, n in self.missing.items() if n)
         if self.empty:
@@ -109,6 +120,7 @@ class ColumnCheck:
             yield "one value alone, in all cells that have one"
 
 
+_SUMS = 'a line of sums? not_records = ["Total"] in [file], or the word that it begins with'
 _KEPT = "a preflight holds exact counts of records and is not kept: show it with print(...), and let it go"
 
 
@@ -135,7 +147,7 @@ class Preflight:
     repeated_ids : int or None
         IDs with several rows, where each should have one. None where not counted.
     equal_rows : int or None
-        Rows that are equal to an earlier one in all columns. None where not counted.
+        Rows that are equal to an earlier one in all columns that are looked at. None where not counted.
     without_any : int
         Records that every question on these columns would drop.
     not_drawn : mapping of str to int
@@ -199,12 +211,14 @@ class Preflight:
 
     def _of_rows(self) -> Iterator[str]:
         if self.other_width:
+            most = 2 * self.other_width > self.records
+            title = "a title above the header (skip = 1 in [file], or --skip 1), or " if most else ""
             yield (
                 f"rows of another width than the header: {self.other_width:,}; they are records without any value. "
-                "Is the delimiter or the quote another?"
+                f"Is there {title}another delimiter or quote?"
             )
         if self.not_records:
-            yield f"lines that not_records names: {self.not_records:,}, no records"
+            yield f"rows that not_records names: {self.not_records:,}, no records"
         for name, count in self.no_id.items():
             if count:
                 yield f"rows without a usable id in {clean(name)}: {count:,}"
@@ -214,7 +228,7 @@ class Preflight:
                 f'unit = {{ column = "{clean(str(self.one_id))}" }} in the schema'
             )
         if self.equal_rows:
-            said = f"rows equal to an earlier one in all columns: {self.equal_rows:,}"
+            said = f"rows equal to an earlier one in the columns looked at: {self.equal_rows:,}"
             yield f"{said}; is a file there twice?" if self._copied else said
         for what, count in self.not_drawn.items():
             if count:
@@ -368,6 +382,12 @@ def _checked(name: str, schema: Schema, own: CellCounts) -> ColumnCheck:
     column = schema[name]
     codes = column.missing or ()
     shapes = dict(sorted(own.shapes.items(), key=lambda item: (-item[1], item[0]))[:_TOLD])
+    hints = list(hints_of(tuple(shapes), schema.file.marks, column.kind))
+    if own.undecoded:
+        known = 'encoding = "cp1252"' if schema.file.encoding.lower().startswith("utf") else "another encoding"
+        hints.insert(0, f"{known} in [file]?")
+    if own.unread == 1 and tuple(shapes) in (("a",), ("a:",)):
+        hints.insert(0, _SUMS)
     return ColumnCheck(
         name=name,
         kind=column.kind,
@@ -375,11 +395,13 @@ def _checked(name: str, schema: Schema, own: CellCounts) -> ColumnCheck:
         missing={code_text(codes[at]): own.codes[at] for at in sorted(own.codes)},
         unread=own.unread,
         shapes=shapes,
+        undecoded=own.undecoded,
         below=own.below,
         above=own.above,
         values=own.values,
         single=own.values > 1 and own.least == own.most,
-        hints=hints_of(tuple(shapes), schema.file.marks, column.kind),
+        sums=own.tops[0] > 2 * own.tops[1] > 0,
+        hints=tuple(hints),
         rule=column.on_missing,
     )
 

@@ -26,11 +26,11 @@ from confide.sources.formats.filesystems import FoundFile, files_at, files_behin
 from confide.sources.formats.parquet import FolderPart, ParquetPart
 from confide.sources.formats.read_once import Origin, SeenOrigins, check_depth, check_log, memory_origins
 from confide.sources.formats.renamed import RenamedPart
-from confide.sources.formats.sheets import fields as sheet_fields, open_sheet
+from confide.sources.formats.sheets import header as sheet_header, open_sheet
 from confide.sources.formats.statistics_files import fields as statistics_fields, open_statistics
 from confide.sources.formats.streams import Factory, Lazy, Relation, Spooled, Stream, given_by
 from confide.sources.formats.tables import from_arrow, from_mapping, from_numpy, from_pandas, from_polars
-from confide.sources.formats.text_files import CsvPart
+from confide.sources.formats.text_files import CsvPart, header as text_header
 from confide.sources.source import RecordSource
 
 _TAKES = (
@@ -398,11 +398,14 @@ def _file(mark: Mark, opening: _Opening) -> Part:
 
 
 def fields_at(path: Path, layout: FileLayout) -> list[Field]:
-    """The columns of a workbook or a file of a statistics package, from its metadata."""
+    """The columns of a file of a statistics package, from its metadata."""
+    return statistics_fields(FileMark.of(path), layout)
+
+
+def header_at(path: Path, layout: FileLayout) -> tuple[tuple[str, ...], list[int]]:
+    """The names in the header of a text file or a sheet, and how many cells it and some rows below it have."""
     mark = FileMark.of(path)
-    if layout.kind_of(path.name) == "sheet":
-        return sheet_fields(mark, layout)
-    return statistics_fields(mark, layout)
+    return sheet_header(mark, layout) if layout.kind_of(path.name) == "sheet" else text_header(mark, layout, 5)
 
 
 def _csv(mark: Mark, opening: _Opening) -> Part:

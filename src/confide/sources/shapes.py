@@ -12,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from confide.sources.coding import Cells, Coded, taken, text_array, valid_text
+from confide.sources.coding import ALIKE, Cells, Coded, is_text, taken, text_array, valid_text
 
+#: What a byte becomes that the file's encoding does not have.
+UNDECODED = "\ufffd"
 # Characters of a shape.
 _CUT = 12
 _NINE, _A = ord("9"), ord("a")
@@ -28,8 +30,8 @@ _DATES = {
     "9": "a year alone, or a number of days: epoch = ...?",
     "a": "a code of missing values? missing = [...], from the codebook",
 }
-# Blanks and apostrophes that separate thousands, as a layout names them.
-_PLAIN = str.maketrans("\u00a0\u202f\u2009\u2019", "   '")
+# Separators of thousands as a layout names them.
+_PLAIN = {ord(other): mark for mark, others in ALIKE.items() for other in others}
 
 
 def texts_of(cells: Cells) -> pa.Array:
@@ -40,7 +42,7 @@ def texts_of(cells: Cells) -> pa.Array:
         return text_array([_text_of(cell) for cell in cells.tolist()])
     if pa.types.is_dictionary(cells.type):
         return texts_of(cells.dictionary_decode())
-    return valid_text(cells) if _is_text(cells.type) else cells.cast(pa.large_string())
+    return valid_text(cells) if is_text(cells.type) else cells.cast(pa.large_string())
 
 
 def _text_of(cell: object) -> str:
@@ -48,10 +50,6 @@ def _text_of(cell: object) -> str:
         return str(cell)
     # Python writes no whole number of thousands of digits
     return "9" if isinstance(cell, int) else f"({type(cell).__name__})"
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
 
 def shapes_of(texts: pa.Array) -> Counter[str]:
@@ -100,6 +98,10 @@ def hint_of(shape: str, marks: tuple[str, str] = (".", "")) -> str:
     """
     bare = shape.lstrip("+-\u2212(").translate(_PLAIN)
     between = bare.replace("9", "")
+    if UNDECODED in bare:
+        return ""
+    if ";" in bare or "\t" in bare:
+        return "another delimiter, or a title above the header (skip = 1), in [file]?"
     if "a" in bare:
         return "a unit in the cell?" if "9" in bare else "a code of missing values? missing = [...], from the codebook"
     if bare.startswith("9") and bare.endswith("9") and between and set(between) <= set(".,' "):

@@ -12,7 +12,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -67,10 +69,13 @@ const follow = () => {
     if (told.length && !told.some(field => field.value)) return;
     const own = ++asked;
     plan.setAttribute("aria-busy", "true");
+    plan.textContent = "Working ... ";
     const answer = await fetch("/forecast?" + new URLSearchParams(new FormData(form)));
     const text = await answer.text();
     if (own !== asked) return;
-    if (answer.ok) plan.innerHTML = text;
+    // 204: another page of the studio asked meanwhile
+    if (answer.status === 204) return follow();
+    plan.innerHTML = answer.ok ? text : "";
     plan.removeAttribute("aria-busy");
   }, 400);
 };
@@ -78,9 +83,10 @@ form.addEventListener("input", follow);
 follow();
 """
 
-#: Asks for the counts when their pane is opened, and forgets them when the page is left.
+#: Asks for the counts, lets the button be pressed when they are there, and forgets them when the page is left.
 PANE = """\
 const pane = document.getElementById("preflight"), told = pane && pane.querySelector("pre");
+const charge = document.getElementById("charge");
 const look = async () => {
   if (!pane.open || told.textContent) return;
   // Asked once.
@@ -89,12 +95,15 @@ const look = async () => {
     const answer = await fetch(pane.dataset.from, {cache: "no-store"});
     // Shown as text, kept nowhere. Never as HTML.
     told.textContent = await answer.text();
+    charge.disabled = false;
   } catch {
     told.textContent = "";
     pane.open = false;
   }
 };
 if (pane) {
+  charge.disabled = true;
+  look();
   // The counts are forgotten.
   pane.addEventListener("toggle", look);
   addEventListener("pagehide", () => { told.textContent = ""; pane.open = false; });
@@ -176,6 +185,8 @@ class Studio:
         self.searches = ranges.Searches(self.folder)
         self._contents: dict[str, tuple[str, str]] = {}
         self._problems: dict[str, tuple[Any, str]] = {}
+        self._forecasts, self._forecasting = count(), Lock()
+        self._newest = 0
         self.app = Starlette(
             routes=list(self._routes()),
             middleware=[Middleware(Guard, keys=self.keys, port=port, files={_RECORDS: LARGEST})],
@@ -461,10 +472,14 @@ class Studio:
     def forecast(self, web: Web) -> Response:
         """The plan alone, for the page of a question while its budget moves."""
         form = asked_of(web.query_params)
-        try:
-            return self._page("plan", plan=self._plan(form), error=[])
-        except ConfideError as error:
-            return self._page("plan", plan=None, error=str(error).split("\n"))
+        own = self._newest = next(self._forecasts)
+        with self._forecasting:
+            if own != self._newest:  # nothing waits for it
+                return Response(status_code=204)
+            try:
+                return self._page("plan", plan=self._plan(form), error=[])
+            except ConfideError as error:
+                return self._page("plan", plan=None, error=str(error).split("\n"))
 
     def practise(self, web: Web) -> Response:
         """The report of test data: drawn from the schema alone, with noise from a seed."""
@@ -492,7 +507,7 @@ class Studio:
             self._contents[key] = made.target or made.method.name, ""
             with suppress(ConfideError):
                 found = self._rehearsed(made, form, made.n or _FEW)
-                self._contents[key] = clean(found.title), content_of(found)
+                self._contents[key] = _title_of(found), content_of(found)
         return self._contents[key]
 
     def write_request(self, web: Web, form: Form) -> Response:
@@ -669,10 +684,15 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
 
 
+def _title_of(result: Any) -> str:
+    """The title of a rehearsal, without the ranges that it found, which are of test data."""
+    return clean(result.title.replace(getattr(result, "coded", ""), ""))
+
+
 def content_of(result: Any) -> str:
     """What a result holds, such as "A table of 8 cells and 7 totals with n, mean and 95% CI"."""
     if not isinstance(result, BaseResult):
-        tables = [getattr(one, "title", name) for name, one in result.results.items()]
+        tables = [_title_of(one) if hasattr(one, "title") else name for name, one in result.results.items()]
         return f"One file with {len(tables)} {'table' if len(tables) == 1 else 'tables'}: {'; '.join(tables)}"
     seen = view(result, result._alpha(None))
     rows = len(seen.rows)

@@ -136,7 +136,7 @@ class Folder:
             told = str(error)
             if _CALLS.search(error.remedy):  # what a form has fields for
                 several = f" ({error.allowed})" if error.allowed else ""
-                told = f"{error.problem}{several}; say how the file is laid out, on the page that describes it"
+                told = f"{error.problem}{several}; fill in How the file is laid out, in the form of its schema"
             raise PlanError(told.replace(f"{self.root}{os.sep}", "")) from None
 
     @staticmethod

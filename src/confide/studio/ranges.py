@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 from confide import engine
-from confide.ask.bounds import find_bounds
+from confide.ask.bounds import find_bounds, search_schema
 from confide.errors import PlanError
 from confide.guarantees import GDP
 from confide.ledger import Ledger
 from confide.methods.quantiles.ranges import Ranges
-from confide.schema import Categorical, Numeric, Schema
+from confide.schema import Categorical, Schema
 from confide.sources.coding import FileMark
 from confide.studio.approvals import Cost
 from confide.studio.folder import SCHEMA, Folder
@@ -69,11 +69,10 @@ class Searches:
         mark = self._folder.mark(data)
         own, records = self._folder.read(data, schema)
         records.check(columns)
-        asked = {one: Numeric(missing=schema[one].missing) for one in columns}
         ledger, _, dataset = account.partition("/")
         with closing(Ledger.open(self._folder.path(ledger), dataset=dataset or schema.dataset)) as book:
-            facts = Schema(asked, dataset=schema.dataset, unit=schema.unit, file=own.file)
-            cost = Cost.of(engine.plan(Ranges(tuple(columns)), facts, privacy), book, records.dataset)
+            asked = search_schema(columns, own)
+            cost = Cost.of(engine.plan(Ranges(tuple(columns)), asked, privacy), book, records.dataset)
             named = book.dataset
         nonce = secrets.token_urlsafe(16)
         made = Search(nonce, own, tuple(columns), data, ledger, named, privacy, cost, target, mark)

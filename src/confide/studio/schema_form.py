@@ -14,10 +14,11 @@ from confide.ask.menu import number
 from confide.errors import ConfideError, PlanError
 from confide.schema import Schema, Unit
 from confide.schema.draft import Field
+from confide.schema.formulas.names import bare
 from confide.schema.layout import FileLayout
 from confide.schema.missing import code_text
-from confide.schema.toml import UNFILLED, column_from_settings
-from confide.schema.typed import typed_bounds, typed_codes, typed_levels
+from confide.schema.toml import UNFILLED, column_from_settings, definition
+from confide.schema.typed import stated_levels, typed_bounds, typed_codes, typed_format, typed_levels
 from confide.studio.forms import Form
 
 _T = TypeVar("_T")
@@ -46,10 +47,7 @@ _TOLD = 5
 
 @dataclass(frozen=True)
 class Row:
-    """A column as the form shows it. begun: values and source as they stood in it; stated: value labels of the file as one types them.
-
-    unstated: whether labels of the file are missing there, because they cannot be typed.
-    """
+    """A column as the form shows it. begun: values and source as they stood in it; stated: value labels of the file as one types them."""
 
     at: int
     name: str
@@ -63,12 +61,11 @@ class Row:
     example: str
     begun: tuple[str, str]
     stated: str
-    unstated: bool
 
     @classmethod
     def of(cls, at: int, own: Field, form: Form) -> Row:
         kind = {"boolean": "integer", UNFILLED: ""}.get(own.kind, own.kind)
-        stated, whole = _labels(own)
+        stated = stated_levels(own.labels, own.missing) if own.kind == "categorical" and len(own.labels) > 1 else ""
         begun = {
             "kind": kind,
             "values": "0-1" if own.kind == "boolean" else stated,
@@ -89,7 +86,6 @@ class Row:
             example=_EXAMPLES.get(given["kind"], "18-90, or male, female"),
             begun=(begun["values"], begun["from"]),
             stated=stated,
-            unstated=not whole,
         )
 
 
@@ -169,13 +165,14 @@ def schema_of(fields: Sequence[Field], layout: FileLayout, form: Form, file: str
         if made is not None:
             columns[row.name] = made
     missing = kept(lambda: typed_codes(form.get("codes", "")))
+    derived = kept(lambda: _derived(form.get("derived", "")))
     if problems:
         raise PlanError("\n".join([*problems[:_TOLD], *(["and more below"] if len(problems) > _TOLD else [])]))
     if file is not None:
         layout = layout.with_entries({"name": file})
     dataset = form.get("dataset", "").strip() or None
     protects = "record" if unit == "record" else Unit(unit)
-    return Schema(columns, dataset=dataset, unit=protects, file=layout, missing=missing or None)
+    return Schema(columns, dataset=dataset, unit=protects, file=layout, missing=missing or None, derive=derived or None)
 
 
 def _column(row: Row, form: Form) -> Any:
@@ -218,12 +215,25 @@ def _values(kind: str, text: str, form: Form) -> dict[str, Any]:
     if kind == "date":
         if not text:
             raise PlanError("give its first and last day, such as 1900-01-01 to 2006-12-31, or leave it out")
-        formats = _listed(form.get("dates", ""))
-        return {
-            **typed_bounds(text, kind),
-            **({"format": formats[0] if len(formats) == 1 else formats} if formats else {}),
-        }
+        written = form.get("dates", "").strip()
+        return typed_bounds(text, kind) | (typed_format(written) if written else {})
     return typed_bounds(text, kind) if text else {"kind": "numeric"}
+
+
+def _derived(text: str) -> dict[str, Any]:
+    """The entries of ``[derive]``, one a line: a name, = and its definition, as text or as a table of TOML."""
+    found: dict[str, Any] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, sign, given = (part.strip() for part in line.partition("="))
+        try:
+            found[bare(name)] = definition(given) if given.startswith(("{", '"')) else given
+        except ValueError:
+            given = ""
+        if not (name and sign and given):
+            raise PlanError(
+                f"{line!r} does not define a column", "write one a line, as in age = years_between(birth, '2024-07-01')"
+            )
+    return found
 
 
 def _rule(text: str, kind: str) -> str | float | int:
@@ -232,15 +242,6 @@ def _rule(text: str, kind: str) -> str | float | int:
         return text or "drop"
     value = number(text, "what a missing value counts as")
     return int(value) if kind == "integer" and value == int(value) else value
-
-
-def _labels(own: Field) -> tuple[str, bool]:
-    """The value labels of a file as people type levels, and whether they are all there."""
-    labels = {code: text for code, text in own.labels.items() if code not in own.missing}
-    typed = {code: text for code, text in labels.items() if not set(",=") & set(code + text)}
-    if own.kind != "categorical" or len(typed) < 2:
-        return "", True
-    return ", ".join(f"{code}={text}" for code, text in typed.items()), len(typed) == len(labels)
 
 
 def _type(own: Field) -> str:

@@ -474,10 +474,7 @@ class RangedMethod(Method):
     bounds: str = field(default="auto", kw_only=True)
 
     of_means: ClassVar[bool] = False
-
-    @property
-    def counts_lost(self) -> bool:
-        return True
+    counts_lost: ClassVar[bool] = True
 
     def summed(self, schema: Schema) -> tuple[str, ...]:
         """The columns that enter its sums: those of its design. Override where there is none."""

@@ -11,7 +11,18 @@ import typer
 
 from confide.cli.engine import PaidRelease, begin, charging, look, open_ledger, say_charged
 from confide.cli.files import check_places, keep, load_schema, reserve, write_output
-from confide.cli.options import Account, FileOptions, Force, Json, PreflightOptions, Privacy, Seed, Written, spread
+from confide.cli.options import (
+    FILES,
+    Account,
+    FileOptions,
+    Force,
+    Json,
+    PreflightOptions,
+    Privacy,
+    Seed,
+    Written,
+    spread,
+)
 from confide.cli.session import Refused, Session
 from confide.cli.tables import facts, table
 from confide.errors import SchemaError
@@ -42,7 +53,7 @@ _SchemaArgument = Annotated[Path, typer.Argument(metavar="SCHEMA", help="The sch
 @spread
 def draft(
     ctx: typer.Context,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help=f"A file of {FILES}.")],
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="FILE", help="Write the schema to this file; left out, to stdout."),
@@ -57,8 +68,8 @@ def draft(
 ) -> None:
     """Write a first schema from the names and types of a file; you fill in public facts.
 
-    Reads metadata only and no record. A CSV file has no types, so fill in its kinds,
-    too. Bounds must come from public knowledge (for example an answer scale), because
+    Reads metadata and no value. A CSV file and a sheet have no types, so fill in their
+    kinds, too. Bounds must come from public knowledge (for example an answer scale), because
     bounds from the data disclose something about single persons. With --ask it asks for
     each of them.
 
@@ -152,6 +163,7 @@ def check(
         [
             *_whose(found),
             ("dataset", found.dataset or _UNNAMED),
+            *_as_written(found),
             ("schema sha256", found.digest),
             *([("data", f"{data}: {_fits(data)}")] if data is not None else []),
         ],
@@ -247,7 +259,7 @@ def sample(
 @spread
 def bounds(
     ctx: typer.Context,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A CSV or Parquet file, or survey.sqlite/answers.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help=f"A file of {FILES}.")],
     columns: Annotated[
         str, typer.Option(metavar="COLUMNS", help='Numeric columns, such as "income + age".', show_default=False)
     ],
@@ -323,6 +335,19 @@ def _look_at(session: Session, data: Path, columns: str, file: FileOptions, aske
         names = Ranges(columns).columns
         source = read(data, Schema({name: Numeric() for name in names}), file=file.entries())
     look(session, source, names, asked)
+
+
+def _as_written(found: Schema) -> Iterator[tuple[str, str]]:
+    """How values stand in the file: codes of missing values, and dates in text, each with its columns."""
+    from confide.schema.missing import code_text
+
+    columns: dict[str, Any] = {name: found[name] for name in found.in_data}
+    codes = {name: ", ".join(map(code_text, column.missing or ())) for name, column in columns.items()}
+    dates = {name: ", ".join(column.formats) for name, column in columns.items() if column.kind == "date"}
+    for what, said in (("missing codes", codes), ("dates in text", dates)):
+        for text in dict.fromkeys(filter(None, said.values())):
+            own = [name for name, one in said.items() if one == text]
+            yield what, text if len(own) == len(said) else f"{text} ({', '.join(own)})"
 
 
 def _covered(found: Schema) -> Iterator[tuple[str, str]]:

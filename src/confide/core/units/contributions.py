@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from confide.core.allowance import UNIT_SHARE, Allowance
 from confide.core.events import BudgetItem, Composed, Event, exact_cost
 from confide.core.exact import digest
-from confide.core.lost_values import facts_of, flags_of, hardly_read
+from confide.core.lost_values import NAME as LOST, facts_of, flags_of, hardly_read
 from confide.core.plan import Plan
 from confide.core.ranges import judged
 from confide.core.release import Noisy, Release
@@ -250,21 +250,21 @@ def shown(result: _Result, release: Release) -> _Result:
         status, reason = judged(release.ranges, one.status, one.reason, [term.name for term in terms])
         if reason != one.reason:
             result = one.withheld(status, reason)
-    result = _with_lost(result, release)
+    if LOST in release.plan.constants:
+        result = _with_lost(result, release)
     return result if release.plan.declared.plain else _with_units(result, release)
 
 
 def _with_lost(result: _Result, release: Release) -> _Result:
-    """The result with the flags and facts of clipped and unread values."""
+    """The result with the flags and facts of clipped and unread values, of a method that adds columns up."""
+    if not release.plan.constants[LOST]:
+        return _with(result, flags=("clipping_not_checked",), facts=(("Clipped", "not counted"),))
     lost, one = release.lost, cast(Any, result)
     ranged = [name for name, own in release.ranges.items() if own.clips]
     reason = hardly_read(lost)
     if reason and one.status in ("valid", "partial"):
         result = one.withheld("imprecise", "; ".join(filter(None, (reason, one.reason))))
-    flags, facts = flags_of(lost, ranged), facts_of(lost, ranged)
-    if release.plan.method.parameters.get("clipping_check") is False:
-        flags, facts = ("clipping_not_checked",), (("Clipped", "not checked (clipping_check=False)"),)
-    return _with(result, flags=flags, facts=facts)
+    return _with(result, flags=flags_of(lost, ranged), facts=facts_of(lost, ranged))
 
 
 def _with_units(result: _Result, release: Release) -> _Result:

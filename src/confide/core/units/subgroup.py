@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from confide.core.events import ADDITIVE, Branches, BudgetItem, Composed, Event, leaves, nodes, with_leaves
 from confide.core.exact import digest
+from confide.core.lost_values import NAME as LOST, PerhapsInside
 from confide.core.statistic import Codes, MapOver, RecordMap, Statistic, StatisticOver
 from confide.core.units.privacy_unit import by_units, of_rows, per_of, unit_squared
 from confide.errors import PlanError
@@ -56,7 +57,7 @@ class Where(MapOver):
     """
 
     map: RecordMap
-    predicate: Predicate
+    predicate: Predicate | PerhapsInside
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -106,7 +107,7 @@ class Subset(StatisticOver):
     """
 
     statistic: Statistic
-    predicate: Predicate
+    predicate: Predicate | PerhapsInside
 
     @cached_property
     def map(self) -> Where:
@@ -141,7 +142,11 @@ def in_subgroup(
     """A plan's events and statistics as those of the method's `where`; `PlanError` for a method that has no subgroups."""
     predicate = parse_predicate(method.where, schema)
     check_subgroup(method)
-    read: dict[str, Statistic] = {name: Subset(one, predicate) for name, one in statistics.items()}
+    # unread cells are counted where the condition cannot be told, too
+    perhaps = PerhapsInside(predicate, schema.behind(predicate.columns))
+    read: dict[str, Statistic] = {
+        name: Subset(one, perhaps if name == LOST else predicate) for name, one in statistics.items()
+    }
     if relation == "substitute":
         plain = "add-remove" in method.relations and all(
             isinstance(one, (BudgetItem, Composed, Branches)) for one in nodes(event)

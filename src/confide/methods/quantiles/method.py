@@ -151,10 +151,7 @@ class Quantiles(Method):
         "quantiles of the clipped column, any distribution, at finite n; sampling and privacy noise"
     )
     asks: ClassVar[tuple[str, ...]] = ("quantiles", "inference")
-
-    @property
-    def counts_lost(self) -> bool:
-        return True
+    counts_lost: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str) or not self.formula.strip():

@@ -466,10 +466,7 @@ class _CountMethod(TableMethod):
     """Common base of counts and shares: one exact count for each cell."""
 
     per_level: ClassVar[bool] = True
-
-    @property
-    def counts_lost(self) -> bool:
-        return True
+    counts_lost: ClassVar[bool] = True
 
     def about(self, schema: Any) -> Layout:
         layout = of_each_level(Layout.of(self.formula, schema, weights=self.weights))
@@ -599,8 +596,9 @@ class Counts(_CountMethod):
         layout = self.about(schema)
         known = self.knows_total(layout, relation, n)
         mu = least_mu(layout, self.precision, 2.0 if relation == "substitute" else 1.0, known=known)
-        left = Allowance.of(GDP(mu, relation=relation), self, schema).left
-        return GDP(mu / sqrt(left), relation=relation)
+        # of a square of mu, the table has the same part whatever it is
+        amount = Allowance.of(GDP(mu, relation=relation), self, schema).amount
+        return GDP(mu**2 / sqrt(amount), relation=relation)
 
     def _priceable(self, schema: Any) -> bool:
         """Whether rows count once each, so that the noise of a cell is what its marginal's share gives."""
@@ -617,7 +615,8 @@ class Counts(_CountMethod):
         allowance = Allowance.of(privacy, self, schema)
         least = self.priced(schema, allowance.relation, n)
         assert isinstance(least, GDP)
-        if sqrt(allowance.amount / allowance.left) < least.mu * (1 - 1e-9):
+        assert isinstance(allowance.level, GDP)
+        if allowance.level.mu < least.mu * (1 - 1e-9):
             raise PlanError(
                 f"precision={dict(self.precision)!r} costs {least}, and {privacy} is less",
                 f"leave the privacy out, or write {least!r}, or larger wishes",

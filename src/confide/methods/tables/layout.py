@@ -15,7 +15,16 @@ from confide.methods.tables.sums import UnitWeight
 from confide.schema import Categorical, Schema, Unit
 from confide.schema.formulas.expression import summary_words
 from confide.schema.formulas.formula import cut, parsed
-from confide.schema.formulas.names import column_named, hidden, parted, quoted, restored, sides, unknown_names
+from confide.schema.formulas.names import (
+    age_of,
+    column_named,
+    hidden,
+    parted,
+    quoted,
+    restored,
+    sides,
+    unknown_names,
+)
 from confide.sums.cells.cell_sums import Attribute, Axes, Crossing, cut_point
 from confide.sums.cells.moments import Measure
 from confide.sums.cells.weighted_cells import CappedWeight
@@ -307,7 +316,8 @@ class FormulaReader:
         if self._name(text) in self.schema:
             return Attribute.of(self._name(text), self.schema)
         if text in self._names:
-            raise unknown_names(SchemaError, "the formula", self.shown, self.schema.names, self._name(text))
+            own = self._name(text)
+            raise unknown_names(SchemaError, "the formula", self.shown, self.schema.names, own, age=age_of(self.schema))
         if meant := summary_words(self.shown):
             raise PlanError(f"the formula {self.shown!r} is refused: {meant}")
         if re.match(r"(any|all|number)\s*\(", text):
@@ -316,7 +326,11 @@ class FormulaReader:
                 "ask cf.tables.distinct_counts or distinct_shares (on the command line "
                 '--kind distinct_counts), of a schema with unit=cf.Unit("person_id")',
             )
-        raise PlanError(f"{self.spelled(text)!r} in {self.shown!r} is neither a column nor a cut of one", f"{_EXAMPLE}")
+        age = age_of(self.schema)
+        raise PlanError(
+            f"{self.spelled(text)!r} in {self.shown!r} is neither a column nor a cut of one",
+            f"{_EXAMPLE}{f'; for an age {age} in the schema' if age else ''}",
+        )
 
     def spelled(self, text: str) -> str:
         """Text with its names put back."""
@@ -326,14 +340,18 @@ class FormulaReader:
         return self._names.get(text.strip(), text.strip())
 
     def _cut(self, inside: str) -> Attribute:
-        first, *rest = inside.split(",")
-        try:
-            points = [cut_point(part.strip()) for part in rest]
-        except ValueError:
+        first, *rest = parted(inside, ",")
+        name = self._name(first)
+        if name not in self.schema:
+            age = age_of(self.schema)
+            if first in self._names:
+                raise unknown_names(SchemaError, "cut", quoted(name), self.schema.names, age=age)
             raise PlanError(
-                f"cut({self.spelled(inside)}) in {self.shown!r} takes a column and numbers",
-                f"write cut({quoted(self._name(first))}, 18, 65)",
-            ) from None
-        if self._name(first) not in self.schema:
-            raise unknown_names(SchemaError, "cut", quoted(self._name(first)), self.schema.names)
-        return Attribute.cut(self._name(first), points, self.schema)
+                f"cut in {self.shown!r} takes the name of a column, got {self.spelled(first)!r}",
+                f"derive the column in the schema, {age or '[derive]'}, and write cut(age, 18, 65)",
+            )
+        try:
+            points: list[Any] = [cut_point(part) for part in rest]
+        except ValueError:
+            points = [self.spelled(part) for part in rest]
+        return Attribute.cut(name, points, self.schema)

@@ -151,11 +151,8 @@ class _OfPersons:
     per_level: ClassVar[bool] = False
     designs: ClassVar[bool] = False
     verb: ClassVar[str]
-
-    @property
-    def counts_lost(self) -> bool:
-        # clipped and unread values are counted by records
-        return False
+    # clipped and unread values are counted by records
+    counts_lost: ClassVar[bool] = False
 
     def about(self, schema: Any) -> Layout:
         layout = _layout(self, schema)

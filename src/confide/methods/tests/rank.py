@@ -115,6 +115,7 @@ class _Ranks(Method):
     formula: str
 
     family: ClassVar[str] = "tests"
+    counts_lost: ClassVar[bool] = True
     #: A call that works.
     _example: ClassVar[str]
     _read: ClassVar[staticmethod[[Rounds], RankTest]]
@@ -122,10 +123,6 @@ class _Ranks(Method):
     def __post_init__(self) -> None:
         if not isinstance(self.formula, str) or not self.formula.strip():
             raise PlanError(f"{type(self).__name__} takes a formula, got {self.formula!r}", f"write {self._example}")
-
-    @property
-    def counts_lost(self) -> bool:
-        return True
 
     def about(self, schema: Any) -> RankAbout:
         """The maps of both rounds; `PlanError` or `SchemaError` for what cannot be planned from public facts."""

@@ -17,6 +17,7 @@ import numpy as np
 from confide import _docs
 from confide._helpers import clean, flag_definition, flag_letter, is_flag, severity, status_severity
 from confide.core import STATUSES, Release
+from confide.core.lost_values import HARDLY_READ
 from confide.core.plan import INTERVALS_FOR
 from confide.core.ranges import ColumnRange
 from confide.errors import PlanError
@@ -278,6 +279,11 @@ class Shown:
         return self.status in ANSWERED and "no_interval" not in self.flags
 
     @property
+    def partly_read(self) -> bool:
+        """Whether it is imprecise because many cells were not read, and not because of noise."""
+        return self.status == "imprecise" and HARDLY_READ in self.reason
+
+    @property
     def status_said(self) -> str:
         """What the status means for the intervals."""
         return status_words(self)
@@ -373,6 +379,7 @@ PUBLISHED = "Differentially private, may be published"
 UNCHARGED = "Differentially private, charged to no ledger"
 SIMULATED = "SIMULATED NOISE: protects no one"
 
+_PARTLY = "any intervals are for the cells that were read"
 STATUS_WORDS = {
     "valid": "the intervals are valid under the stated assumptions",
     "partial": "the printed intervals are valid under the stated assumptions; the reason says what the others need",
@@ -423,6 +430,8 @@ class Flag(str):
 
 def status_words(result: Shown) -> str:
     """What a result's status means for its intervals."""
+    if result.partly_read:
+        return f"{_PARTLY}, and many were not"
     if not result.has_intervals and (
         result.status == "valid" or (result.status == "imprecise" and "no_interval" in result.flags)
     ):
@@ -501,7 +510,7 @@ def notes(result: Shown) -> tuple[tuple[str, str], ...]:
             "Intervals",
             result.intervals_for
             if result.has_intervals or result.status == "valid"
-            else f"none at this status; at status valid they account for: {result.intervals_for}",
+            else f"{_PARTLY if result.partly_read else 'none at this status'}; at status valid they account for: {result.intervals_for}",
         ),
         *bias_words(result),
         *(_SHARE if any(column.kind == "share" for column in result.columns(0.5)) else ()),
@@ -601,7 +610,8 @@ def _lines(result: Shown, alone: bool, *, joined: bool = False) -> tuple[tuple[s
 def _status_line(result: Shown) -> str:
     """The status, with its reason, or with what is assumed and what intervals would be without it."""
     said = result.status.replace("_", " ")
-    if result.reason and result.status == "imprecise" and not result.has_intervals and result.family != "test":
+    rough = result.status == "imprecise" and not result.partly_read
+    if result.reason and rough and not result.has_intervals and result.family != "test":
         return f"{said}: {result.reason}. The estimates are rough figures, without intervals"
     if result.reason:
         return f"{said}: {result.reason}"

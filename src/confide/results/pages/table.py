@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from math import floor, inf, isfinite, isnan, log10
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +27,8 @@ else:
 
 
 WIDEST = 80
-_LEAST = 18  # of the first column, which wraps, where it is that wide
+_LEAST = 18  # of a label, which wraps, where it is that wide
+_NARROWEST = 8  # of one, where numbers need the room
 _INDENT = 15  # of notes
 DASH = "n/a"  # where there is no valid number
 _FLAG = "flags"  # the column that says what the rows are worth
@@ -41,19 +44,22 @@ _SCALED = ("estimate", "std_err", "interval")
 # Of rounding, by which an estimate may lie outside its interval.
 _ROUND = 1e-9
 _LABELS = ("name", "text", "number")
+# What goes where room is short, the highest first: a statistic follows from the estimate and its standard error.
+_SPARE = {"statistic": 2, "p": 1, "share": 1}
 
 
 @dataclass(frozen=True)
 class Laid:
     """A printed column: its head and cells.
 
-    left: whether cells are aligned left; spare: whether it is the first to go where room is short; label: its head on a narrow page.
+    left: whether cells are aligned left; spare: above 0 for one that goes where room is short, the highest first; label: its head on a
+    narrow page.
     """
 
     head: str
     cells: tuple[str, ...]
     left: bool = False
-    spare: bool = False
+    spare: int = 0
     label: str = ""
 
 
@@ -277,7 +283,7 @@ def pvalue(value: float) -> str:
 
 
 def text(result: Shown, alpha: float, *, verbose: bool = False, alone: bool = True) -> str:
-    """The table as text, at most 80 columns wide: title, what may be done with it, rows, a few notes.
+    """The table as text: title, what may be done with it, rows, a few notes. Rows are as wide as the terminal where they need it.
 
     verbose: with every fact and note below; alone: False for one of several tables, whose title and common notes are printed elsewhere.
     """
@@ -286,18 +292,17 @@ def text(result: Shown, alpha: float, *, verbose: bool = False, alone: bool = Tr
     sizes = [max(map(terminal.cell_len, (one.head, *one.cells))) for one in laid]
     left = ""
     if sum(sizes) + 2 * (len(sizes) - 1) > WIDEST:
-        laid, sizes, left = _narrowed(laid, sizes)
+        laid, sizes, left = _narrowed(laid, sizes, max(get_terminal_size((WIDEST, 24)).columns, WIDEST))
     width = sum(sizes) + 2 * (len(sizes) - 1)
     lines = _titled(result, seen, max(width, 60)) if alone else []
     top = len(lines)
     for cells in zip(*((one.head, *one.cells) for one in laid), strict=True):
-        start, *more = [cells[0]] if terminal.cell_len(cells[0]) <= sizes[0] else wrapped(cells[0], sizes[0] - 2)
-        row = zip([start, *cells[1:]], laid, sizes, strict=True)
+        pieces = [_pieces(cell, size) for cell, size in zip(cells, sizes, strict=True)]
         lines += [
-            "  ".join(padded(cell, size, not one.left) for cell, one, size in row),
-            *(f"  {part}" for part in more),
+            "  ".join(padded(cell, size, not one.left) for cell, one, size in zip(row, laid, sizes, strict=True))
+            for row in zip_longest(*pieces, fillvalue="")
         ]
-        if len(lines) == top + 1 + len(more):
+        if top == len(lines) - max(map(len, pieces)):
             lines.append("-" * width)
     lines += wrapped(seen.note, WIDEST) if seen.note else []
     lines += wrapped(f"further columns, in to_frame(): {left}", WIDEST) if left else []
@@ -310,16 +315,32 @@ def text(result: Shown, alpha: float, *, verbose: bool = False, alone: bool = Tr
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _narrowed(laid: list[Laid], sizes: list[int]) -> tuple[list[Laid], list[int], str]:
-    """Columns that fit a line, their widths, and the heads of those that were left out; the first one wraps."""
-    heads = [one.head for one in laid]
-    while len(laid) > 1 and min(sizes[0], _LEAST) + sum(2 + size for size in sizes[1:]) > WIDEST:
-        # a statistic follows from the estimate and its standard error; else what stands last, before the flags
-        place = next((at for at, one in enumerate(laid) if one.spare), len(laid) - 1 - (laid[-1].head == _FLAG))
-        laid, sizes = [*laid[:place], *laid[place + 1 :]], [*sizes[:place], *sizes[place + 1 :]]
-    first = min(sizes[0], WIDEST - sum(2 + size for size in sizes[1:]))
-    kept = [one.head for one in laid]
-    return laid, [first, *sizes[1:]], ", ".join(head for head in heads if head not in kept)
+def _narrowed(laid: list[Laid], sizes: list[int], width: int) -> tuple[list[Laid], list[int], str]:
+    """Columns that fit a line, their widths, and the heads of those that were left out. Labels wrap; an estimate and its interval stay."""
+    labels = next((at for at, one in enumerate(laid) if not one.left), len(laid))
+    kept = dict(enumerate(sizes))
+
+    def room() -> int:
+        return width - sum(size + 2 for at, size in kept.items() if at >= labels) - 2 * (labels - 1)
+
+    for at in sorted(range(labels, len(laid)), key=lambda at: (laid[at].spare, at), reverse=True):
+        if laid[at].spare and sum(min(size, _LEAST) for size in sizes[:labels]) > room():
+            del kept[at]
+    # as wide as there is room for, the widest narrowed first
+    most = max(sizes[:labels])
+    while most > _NARROWEST and sum(min(size, most) for size in sizes[:labels]) > room():
+        most -= 1
+    left = ", ".join(one.head for at, one in enumerate(laid) if at not in kept)
+    return [laid[at] for at in kept], [min(size, most) if at < labels else size for at, size in kept.items()], left
+
+
+def _pieces(cell: str, size: int) -> list[str]:
+    """A cell in lines as wide as its column at most, with a hanging indent where there is room for one."""
+    if terminal.cell_len(cell) <= size:
+        return [cell]
+    indent = 2 if size >= _LEAST else 0
+    start, *more = wrapped(cell, size - indent)
+    return [start, *(" " * indent + part for part in more)]
 
 
 def _details(result: Shown, seen: View) -> tuple[tuple[str, str], ...]:
@@ -352,7 +373,7 @@ def _laid(result: Shown, seen: View, alpha: float) -> list[Laid]:
         same = same or (column.kind in ("statistic", "p", "share") and set(cells) == {DASH} and unknown)
         if not same and (head != _FLAG or any(cells)) and not (column.name == "variable" and len(set(cells)) == 1):
             left = not found or column.kind in ("name", "text")
-            found.append(Laid(head, cells, left, column.kind == "statistic", head))
+            found.append(Laid(head, cells, left, _SPARE.get(column.kind, 0), head))
     return found
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from confide._helpers import near_match
 from confide.errors import PlanError, SchemaError
 from confide.schema.columns import Categorical, Column, Integer
-from confide.schema.formulas.names import hidden, quoted, restored, unknown_names
+from confide.schema.formulas.names import age_of, hidden, quoted, restored, unknown_names
 from confide.schema.schema import Schema
 from confide.schema.settings import is_number
 
@@ -267,7 +267,7 @@ class _Reader:
         text = ast.unparse(tree)
         name = self.names.get(text, text)
         if name not in self.schema:
-            error = unknown_names(SchemaError, "where", self.text, self.schema.names, name)
+            error = unknown_names(SchemaError, "where", self.text, self.schema.names, name, age=age_of(self.schema))
             error.problem += " (labels stand in quotes, region == 'N')"
             raise error
         return name

@@ -22,7 +22,7 @@ from confide._arrays import Array
 from confide.errors import PlanError
 from confide.schema.dates import day_of
 from confide.schema.formulas.interval_arithmetic import Interval, repeated_product
-from confide.schema.formulas.names import hidden, quoted, restored, unknown_names
+from confide.schema.formulas.names import age_of, hidden, quoted, restored, unknown_names
 from confide.schema.schema import Schema
 
 # What words for a summary ask for: (the call that answers, what its table has).
@@ -308,13 +308,15 @@ def parse_expression(text: str, schema: Schema, formula: str, names: Mapping[str
 def unknown_in(formula: str, schema: Schema) -> PlanError | None:
     """The error for all names in a formula that the schema does not have; None where it has them."""
     ids = () if isinstance(schema.unit, str) else (schema.unit.column,)
-    found: PlanError | None = unknown_names(PlanError, "the formula", formula, schema.names, also=ids)
+    found: PlanError | None = unknown_names(
+        PlanError, "the formula", formula, schema.names, also=ids, age=age_of(schema)
+    )
     return found
 
 
 def unknown_column(name: str, schema: Schema, formula: str) -> PlanError:
     """The error for a name in a formula that the schema does not have, and for all others of the formula."""
-    found: PlanError = unknown_names(PlanError, "the formula", formula, schema.names, name)
+    found: PlanError = unknown_names(PlanError, "the formula", formula, schema.names, name, age=age_of(schema))
     return found
 
 
@@ -389,10 +391,11 @@ class _Reader:
             return self._days_between(tree)
         if meant := summary_words(self.formula):
             raise PlanError(f"the formula {self.formula!r} is refused: {meant}")
-        reason = refusal(name)
-        raise self._refused(
-            tree, reason or f"{name} is not among the functions that are known to look at one record only"
-        )
+        dates = (one in self.schema and self.schema[one].kind == "date" for one in map(self._text, tree.args))
+        age = age_of(self.schema) if any(dates) else ""
+        unknown = f"{name} is not among the functions that are known to look at one record only"
+        unknown += f"; an age is derived in the schema, {age}" if age else ""
+        raise self._refused(tree, refusal(name) or unknown)
 
     def _days_between(self, tree: ast.Call) -> _Node:
         """The days from one date to another: the second less the first."""

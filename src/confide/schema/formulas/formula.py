@@ -110,7 +110,10 @@ def parsed(right: str, names: Mapping[str, str], text: str) -> ASTNode[Any] | To
         tree = DefaultFormulaParser(include_intercept=False).get_ast(right)
     except Exception as error:  # the parser raises several kinds, its own and Python's; all are about the text
         first = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().split("\n")[0]
-        first = restored(first, names, str)
+        # of what Python reads the text as, the kind of mistake alone
+        first = restored(first.partition(" (<")[0].partition("; use an 0o")[0], names, str)
+        if re.search(r"(?<![\w'\"])\d{4}-\d\d-\d\d", right):
+            first = "Dates stand in quotes, such as '1950-01-01'."
         raise PlanError(
             f"the formula {text!r} cannot be read: {first or type(error).__name__} Write for example "
             '"y ~ a + log(b) + a:c"; names with spaces and Python words such as class go in backticks'

@@ -144,12 +144,24 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(each[:8]) + (f" and {len(each) - 8} more" if len(each) > 8 else "")
 
 
+def age_of(schema: Any) -> str:
+    """The line of a schema that makes an age of its first date; nothing where it has none, or derives columns already."""
+    dates = () if schema.derive else (name for name in schema if schema[name].kind == "date")
+    return "".join(f"""[derive] age = "years_between({quoted(name)}, '2024-07-01')\"""" for name in list(dates)[:1])
+
+
 def unknown_names(
-    kind: type[ConfideError], what: str, text: str, columns: Collection[str], *first: str, also: Collection[str] = ()
+    kind: type[ConfideError],
+    what: str,
+    text: str,
+    columns: Collection[str],
+    *first: str,
+    also: Collection[str] = (),
+    age: str = "",
 ) -> Any:
     """The error for all names in a formula or a condition that are not columns, with the text that works; None where all are.
 
-    first: of the names, what was met. also: names that are allowed with the columns.
+    first: of the names, what was met. also: names that are allowed with the columns. age: what `age_of` says of the schema.
 
     >>> print(unknown_names(SchemaError, "where", "agee > sxe", ("age", "sex")))
     2 problems in where.
@@ -176,6 +188,7 @@ def unknown_names(
     if not parts:
         return None
     instead = f'write "{restored(plain, fixed)}"' if works else "write one of these, or add the column to the schema"
+    instead += f", for an age by {age}" if age and not works else ""
     whole = together(parts, what, instead)
     whole.instead = (text, restored(plain, fixed)) if works else None
     return whole

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 from confide.errors import SourceError
 from confide.sources.coding import Block, Coded, Mark, Part, Piece, guarded
+from confide.sources.formats.renamed import PartAround
 
 
 @dataclass(frozen=True)
@@ -133,14 +134,13 @@ def _keys_of(folders: Sequence[str]) -> dict[str, str | None]:
 
 
 @dataclass(frozen=True)
-class FolderPart(Part):
+class FolderPart(PartAround):
     """A file in folders within the one that was asked for, with the columns that their names give. A column of the file
     itself goes before one of the same name.
     """
 
-    part: Part = field(repr=False)
     keys: Mapping[str, str | None] = field(repr=False)
-    place: str
+    shown: str
 
     @classmethod
     def of(cls, part: Part, folders: Sequence[str], place: str) -> FolderPart:
@@ -148,24 +148,8 @@ class FolderPart(Part):
         return cls(part, {key: value for key, value in _keys_of(folders).items() if key not in part.names}, place)
 
     @property
-    def type(self) -> str:
-        return self.part.type
-
-    @property
-    def rereadable(self) -> bool:
-        return self.part.rereadable
-
-    @property
-    def file(self) -> Hashable:
-        return self.part.file
-
-    @property
-    def travels(self) -> bool:
-        return self.part.travels
-
-    @property
-    def groups(self) -> int | None:
-        return self.part.groups
+    def place(self) -> str:
+        return self.shown
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -176,9 +160,6 @@ class FolderPart(Part):
 
     def verify(self) -> None:
         guarded(f"{self.place} changed since it was opened; open it again with confide.read(...)", self.part.verify)
-
-    def count(self) -> int:
-        return self.part.count()
 
     def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
         asked = tuple(name for name in names if name not in self.keys)

@@ -7,7 +7,8 @@ What a row gives depends on that row and on the layout alone:
 
 - a row counts as a record where it holds something, and `not_records` does not name it. A cell of blanks holds nothing;
 - merged cells hold in their first, and a formula gives the value that was stored with it;
-- a cell that holds an error, such as #N/A, is empty.
+- a cell that holds an error, such as #N/A, is empty, because the reader tells no difference;
+- a row that the reader cannot hand over is a record without any value, such as one with a duration of a million years.
 
 No macro, formula or link is followed. A small file may stand for cells that no memory holds, and the reader ends the process where it finds
 no room. So sizes and places of cells are looked at first.
@@ -17,28 +18,29 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
 from itertools import islice
+from shlex import quote
 from typing import IO, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from confide.errors import SourceError
-from confide.schema.draft import Field
 from confide.schema.layout import FileLayout
+from confide.schema.toml import value
 from confide.sources.coding import Block, Cells, Mark, Part, Piece, cut, guarded
 
 # bytes of all that is packed in a workbook, and the rows and columns that Excel has
 _UNPACKED, _ROWS, _COLUMNS = 2 << 30, 1 << 20, 1 << 14
 # cells between the first and the last: as many as the reader takes of an .ods file. It needs some 30 bytes for each.
 _CELLS = 10**8
-# rows that become cells at a time, and names of sheets in a message
-_PORTION, _LISTED = 1 << 13, 20
+# rows that become cells at a time, names of sheets in a message, and rows below a header that tell it from a title
+_PORTION, _LISTED, _BELOW = 1 << 13, 20, 5
 # the first bytes of files of Office before 2007, which are also those of an encrypted workbook
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 # an entry of their directory, which begins at a multiple of 128; the first record of a workbook, and those that may follow it
@@ -49,11 +51,14 @@ _MANIFEST = "META-INF/manifest.xml"
 
 @dataclass(frozen=True)
 class SheetPart(Part):
-    """One sheet with a header row, whose records are kept. blocks: the cells of some records by the names of their columns."""
+    """One sheet with a header row, whose records are kept. blocks: the cells of some records by the names of their columns. Two numbers are
+    in lost: of rows that the reader could not hand over, and of rows that do not count as records.
+    """
 
     mark: Mark
     names: tuple[str, ...]
     blocks: tuple[tuple[int, Mapping[str, Cells]], ...] = field(repr=False)
+    lost: tuple[int, int] = field(repr=False)
     type: ClassVar[str] = "sheet of a workbook"
     rereadable: ClassVar[bool] = True
     headed: ClassVar[bool] = True
@@ -72,6 +77,10 @@ class SheetPart(Part):
 
     def verify(self) -> None:
         self.mark.verify()
+
+    def watched(self, saw: Callable[[int, int], None]) -> SheetPart:
+        saw(*self.lost)
+        return self
 
     def count(self) -> int:
         return sum(rows for rows, _ in self.blocks)
@@ -92,22 +101,24 @@ def open_sheet(mark: Mark, layout: FileLayout, wanted: Sequence[str]) -> SheetPa
     with _rows(mark, layout) as (header, rows):
         once = {name: at for at, name in header.items() if list(header.values()).count(name) == 1}
         kept = {name: once[name] for name in dict.fromkeys(wanted) if name in once}
-        blocks = guarded(f"{mark.place} could not be read", lambda: tuple(_blocks(rows, kept, layout)))
-    return SheetPart(mark, tuple(header.values()), blocks)
+        lost = [0, 0]
+        blocks = guarded(f"{mark.place} could not be read", lambda: tuple(_blocks(rows, kept, layout, lost)))
+    return SheetPart(mark, tuple(header.values()), blocks, (lost[0], lost[1]))
 
 
-def fields(mark: Mark, layout: FileLayout) -> list[Field]:
-    """The columns of a sheet, from its header row alone."""
-    with _rows(mark, layout) as (header, _):
-        return [
-            Field(name, "?", '"numeric", "integer" or "categorical": a sheet has no types') for name in header.values()
-        ]
+def header(mark: Mark, layout: FileLayout) -> tuple[tuple[str, ...], list[int]]:
+    """The names in the header row, and how many cells hold something in it and in some rows below: at least as many as there are names."""
+    with _rows(mark, layout) as (names, rows):
+        held = [sum(map(_holds, row or ())) for row in islice(rows, _BELOW)]
+        return tuple(names.values()), [len(names), *(cells and max(cells, len(names)) for cells in held)]
 
 
 @contextmanager
-def _rows(mark: Mark, layout: FileLayout) -> Iterator[tuple[dict[int, str], Iterator[list[Any]]]]:
+def _rows(mark: Mark, layout: FileLayout) -> Iterator[tuple[dict[int, str], Iterator[list[Any] | None]]]:
     """The names in the header row by their places, and the rows below."""
     said = f"{mark.place} could not be read; is it an Excel or OpenDocument workbook?"
+    # what some programs write, such as #SPILL!, this reader does not know
+    unknown = f"the sheet in {mark.place} could not be read, perhaps because of one cell; save it as a CSV file"
     _check_package(mark)
     with guarded(said, mark.open) as raw:
         _check(mark, guarded(said, partial(_refusal, raw)))
@@ -115,18 +126,33 @@ def _rows(mark: Mark, layout: FileLayout) -> Iterator[tuple[dict[int, str], Iter
         workbook = guarded(said, partial(_workbook, raw))
         with closing(workbook):
             name = _chosen(mark, guarded(said, partial(_sheets, workbook)), layout)
-            sheet = guarded(said, partial(workbook.get_sheet_by_name, name))
+            sheet = guarded(unknown, partial(workbook.get_sheet_by_name, name))
         last = sheet.end
         if last is not None and (last[0] >= _ROWS or last[1] >= _COLUMNS):
             _check(mark, _HUGE)
-        rows = iter(()) if last is None else guarded(said, sheet.iter_rows)
-        header = guarded(said, partial(_header, rows, layout))
-        if not header:
+        rows = iter(()) if last is None else _each(guarded(unknown, sheet.iter_rows), last[0] + 1)
+        names = guarded(unknown, partial(_header, rows, layout))
+        if not names:
             raise SourceError(
                 f"row {layout.skip + 1} of the sheet in {mark.place} is empty, and it must name the columns",
-                'give the number of rows above the header, as in file={"skip": 2}',
+                "write the number of rows above the header as skip = 2 in [file], on the command line --skip 2",
             )
-        yield header, rows
+        yield names, rows
+
+
+def _each(rows: Iterator[list[Any]], most: int) -> Iterator[list[Any] | None]:
+    """The rows, None for one that the reader cannot hand over: it goes on with the next."""
+    for _ in range(most):
+        try:
+            row = next(rows, None)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:  # a panic of the reader is no Exception
+            row = None
+        else:
+            if row is None:
+                return
+        yield row
 
 
 def _check_package(mark: Mark) -> None:
@@ -173,14 +199,14 @@ def _chosen(mark: Mark, names: Sequence[str], layout: FileLayout) -> str:
         raise SourceError(f"{mark.place} has no sheet with cells")
     raise SourceError(
         f"{mark.place} {problem}",
-        f'name one, as in file={{"sheet": {names[0]!r}}}, or its number from 1',
+        f"write sheet = {value(names[0])} in [file], on the command line --sheet {quote(names[0])}; or its number from 1",
         allowed=listed,
     )
 
 
-def _header(rows: Iterator[list[Any]], layout: FileLayout) -> dict[int, str]:
-    cells = next(islice(rows, layout.skip, None), [])
-    named = ((at, _name(cell)) for at, cell in enumerate(cells))
+def _header(rows: Iterator[list[Any] | None], layout: FileLayout) -> dict[int, str]:
+    cells = next(islice(rows, layout.skip, None), None)
+    named = ((at, _name(cell)) for at, cell in enumerate(cells or ()))
     return {at: name for at, name in named if name.strip()}
 
 
@@ -192,18 +218,29 @@ def _name(cell: Any) -> str:
 
 
 def _blocks(
-    rows: Iterator[list[Any]], kept: Mapping[str, int], layout: FileLayout
+    rows: Iterator[list[Any] | None], kept: Mapping[str, int], layout: FileLayout, lost: list[int]
 ) -> Iterator[tuple[int, dict[str, Cells]]]:
+    """Cells of the records. lost: the counts of `SheetPart`, which grow."""
     marked = frozenset(layout.not_records)
     while portion := list(islice(rows, _PORTION)):
-        records = [row for row in portion if _is_record(row, marked)]
-        yield len(records), {name: _cells([row[at] for row in records]) for name, at in kept.items()}
+        held = [row for row in portion if row is None or any(map(_holds, row))]
+        records = [row for row in held if row is None or _first_text(row) not in marked]
+        lost[0] += records.count(None)
+        lost[1] += len(held) - len(records)
+        yield (
+            len(records),
+            {name: _cells([None if row is None else row[at] for row in records]) for name, at in kept.items()},
+        )
 
 
-def _is_record(row: list[Any], marked: frozenset[str]) -> bool:
-    """Whether a row holds something, and is none that the layout names."""
-    first = next((cell for cell in row if not isinstance(cell, str) or cell.strip()), None)
-    return first is not None and not (isinstance(first, str) and first.strip() in marked)
+def _holds(cell: Any) -> bool:
+    return not isinstance(cell, str) or bool(cell.strip())
+
+
+def _first_text(row: list[Any]) -> str | None:
+    """The first cell of a row that holds something, where it is text."""
+    first = next(filter(_holds, row))
+    return first.strip() if isinstance(first, str) else None
 
 
 def _cells(column: list[Any]) -> Cells:

@@ -15,6 +15,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
+from itertools import count, takewhile
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -208,15 +209,33 @@ def _field(metadata: Any, name: str, kind: pa.DataType) -> Field:
     )
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         found, note = "date", "date in the data" if pa.types.is_date(kind) else "date with time in the data"
-    elif kind == pa.large_string() or not labels.keys() <= set(missing):
-        found, note = (
-            "categorical",
-            "text in the data" if kind == pa.large_string() else "codes with labels in the data",
-        )
+    elif kind == pa.large_string():
+        found, note = "categorical", "text in the data"
     else:
-        found = "integer" if stored.startswith("int") else "numeric"
-        note = "number in the data" + (f", shown as {shown}" if shown and "TIME" in shown else "")
+        of_all, apart = _labeled([code for code in labels if code not in missing])
+        numbers = "number in the data" + (f", shown as {shown}" if shown and "TIME" in shown else "")
+        note = "codes with labels in the data" if of_all else numbers
+        if apart:
+            note += f"; labeled codes: maybe missing values: {', '.join(f'{code} = {labels[code]}' for code in apart)}"
+        found = "categorical" if of_all else "integer" if stored.startswith("int") else "numeric"
     return Field(name, found, note, metadata.column_names_to_labels.get(name) or "", labels, missing)
+
+
+def _labeled(codes: Sequence[str]) -> tuple[bool, list[str]]:
+    """Whether codes with labels look like all that a column has, and those that lie apart from the others.
+
+    Metadata do not tell which codes the records have. So levels are those that count up from 0 or 1, or four and more.
+
+    >>> _labeled(["1", "2", "-99"]), _labeled(["1", "5"]), _labeled(["2", "4", "8", "16"])
+    ((True, ['-99']), (False, ['1', '5']), (True, []))
+    """
+    first = 0 if "0" in codes else 1
+    counted = list(takewhile(lambda code: code in codes, map(str, count(first))))
+    apart = [code for code in codes if code not in counted]
+    if len(counted) > 1:
+        return True, apart if len(apart) < len(counted) else []
+    of_all = len(codes) > 3 and not all(code.startswith("-") for code in codes)
+    return of_all, [] if of_all else list(codes)
 
 
 def _code(code: Any) -> str:
@@ -243,7 +262,7 @@ def _metadata(mark: Mark, layout: FileLayout) -> tuple[str, str | None, Any]:
         raise SourceError(f"{mark.place} is {kind}", "run: pip install 'confide[stats]'") from None
     # most files say in which encoding they are
     plain = layout.encoding == FileLayout().encoding or ending == "por"
-    encoding = None if plain else codecs.lookup(layout.encoding).name
+    encoding = None if plain else layout.encoding
     said = f"{mark.place} has no readable metadata; is it {kind}?"
     # without it, the codes are not told
     asked = {"user_missing": True} if _READERS[ending] == "read_sav" else {}

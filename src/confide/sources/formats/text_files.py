@@ -239,15 +239,7 @@ class CsvPart(Part):
     @classmethod
     def open(cls, mark: Mark, layout: FileLayout) -> CsvPart:
         """Raises `SourceError` for a file that has no header line."""
-        names = guarded(f"the header line of {mark.place} could not be read", partial(_header, mark, layout))
-        if names is None:
-            where = f" below its first {layout.skip} lines" if layout.skip else ""
-            raise SourceError(
-                f"{mark.place} has no readable header line{where}, which must name the columns",
-                'if it is not UTF-8, write encoding = "cp1252" in the table [file] of the schema, or '
-                'cf.read(path, schema, file={"encoding": "cp1252"})',
-            )
-        return cls(mark, names, layout)
+        return cls(mark, header(mark, layout)[0], layout)
 
     @property
     def place(self) -> str:
@@ -336,7 +328,7 @@ def _opened(mark: Mark, layout: FileLayout) -> Iterator[IO[bytes]]:
         file = files.enter_context(io.BufferedReader(files.enter_context(mark.open())))
         if mark.name.lower().endswith(".gz"):
             file = cast("io.BufferedReader", files.enter_context(gzip.open(file, "rb")))
-        if codecs.lookup(layout.encoding).name != "utf-8":
+        if layout.encoding != "utf-8":
             file = files.enter_context(io.BufferedReader(_AsUtf8(file, layout.encoding), _BLOCK_BYTES))
         yield file
 
@@ -348,17 +340,28 @@ def _skip(file: IO[bytes], lines: int) -> None:
             pass
 
 
-def _header(mark: Mark, layout: FileLayout) -> tuple[str, ...] | None:
+def header(mark: Mark, layout: FileLayout, below: int = 0) -> tuple[tuple[str, ...], list[int]]:
+    """The names in the header line, and the numbers of fields in it and in `below` lines more, 0 for a malformed one.
+
+    Raises `SourceError` for a file that has no header line.
+    """
+    said = f"the header line of {mark.place} could not be read"
+    names, *rows = guarded(said, partial(_first_rows, mark, layout, 1 + below))
+    if not names:
+        where = f" below its first {layout.skip} lines" if layout.skip else ""
+        raise SourceError(
+            f"{mark.place} has no readable header line{where}, which must name the columns",
+            'if it is not UTF-8, write encoding = "cp1252" in [file], on the command line --encoding cp1252',
+        )
+    return tuple(names), [len(names), *(len(row or ()) for row in rows)]
+
+
+def _first_rows(mark: Mark, layout: FileLayout, most: int) -> list[list[str] | None]:
+    """The fields of the first lines, None for one that is malformed, and for a header that is not in the encoding."""
     with _opened(mark, layout) as file:
         _skip(file, layout.skip)
-        line = file.readline(LONGEST)
-    if not line or len(line) == LONGEST:
-        return None
-    try:
-        text = line.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return None
-    if "\ufffd" in text and layout.encoding != "utf-8":
-        return None
-    row = parse_line(text.removesuffix("\n").removesuffix("\r"), layout.separator(mark.name), layout.quote)
-    return None if row is None else tuple(row)
+        lines = [file.readline(LONGEST) for _ in range(most)]
+    strange = _utf8(lines[0]) != lines[0] or (layout.encoding != "utf-8" and b"\xef\xbf\xbd" in lines[0])
+    texts = [line.decode("utf-8-sig", "replace").removesuffix("\n").removesuffix("\r") for line in lines]
+    rows = [parse_line(text, layout.separator(mark.name), layout.quote) for text in texts]
+    return [None, *rows[1:]] if strange or len(lines[0]) == LONGEST else rows

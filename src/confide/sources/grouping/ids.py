@@ -55,7 +55,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from confide.sources.coding import Cells, Coded, matches_type
+from confide.sources.coding import Cells, Coded, is_text, matches_type
 
 # Files at once: each then has to hold a 64th of the records, so that 64 times the memory's limit are finished in one round, and 4,096 times
 # where each is dealt out once more.
@@ -180,7 +180,7 @@ def is_id(kind: Any) -> bool:
     (True, True, False, False)
     """
     t = pa.types
-    return matches_type(kind, "iufOUS", (t.is_integer, t.is_floating, t.is_date, t.is_null, _is_text, _is_binary))
+    return matches_type(kind, "iufOUS", (t.is_integer, t.is_floating, t.is_date, t.is_null, is_text, _is_binary))
 
 
 def canonical(cells: Cells) -> pa.Array:
@@ -217,7 +217,7 @@ def _arrow(cells: Any) -> pa.Array:
         return _floats(cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
     if pa.types.is_date(kind):
         return pa.array([_cell(cell) for cell in cells.to_pylist()], pa.large_binary())
-    if _is_text(kind):
+    if is_text(kind):
         return _plain_text(_bytes(cells))
     return _bytes(cells) if _is_binary(kind) else pa.nulls(len(cells), pa.large_binary())
 
@@ -297,10 +297,6 @@ def _digits(number: int) -> bytes | None:
         return str(number).encode()
     except ValueError:
         return hex(number).encode()
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view())
 
 
 def _is_binary(kind: pa.DataType) -> bool:

@@ -41,6 +41,7 @@ from confide.core import Beginning, RecordMap, Statistic
 from confide.core.exact import digest
 from confide.errors import PlanError, SchemaError
 from confide.schema import Categorical, Integer, Schema
+from confide.schema.formulas.names import age_of
 
 #: Positions of the attributes of a marginal, increasing.
 Axes = tuple[int, ...]
@@ -80,9 +81,10 @@ class Attribute:
             labels = tuple(_level(column, int(column.low) + k) for k in range(column.steps))
         else:
             middle = _constant(column, column.low + (column.high - column.low) / 2)
+            kind = "a date" if column.kind == "date" else "numeric"
             raise PlanError(
-                f"{name!r} is numeric, so its values are not levels of a table; cut it at public points, as in cut({name}, {middle}), or "
-                f"declare it as a Categorical or as an Integer of at most {_MOST_VALUES} values"
+                f"{name!r} is {kind}, so its values are not levels of a table; cut it at public points, as in "
+                f"cut({name}, {middle}), or declare it as a Categorical or as an Integer of at most {_MOST_VALUES} values"
             )
         return cls(name, name, labels, tuple(range(len(labels))))
 
@@ -101,7 +103,10 @@ class Attribute:
         if len(at) < len(given):
             example = "a column of dates and dates in quotes" if column.kind == "date" else "a column and numbers"
             middle = _constant(column, column.low + (column.high - column.low) / 2)
-            raise PlanError(f"cut({name}, ...) takes {example}, got {given}", f"write cut({name}, {middle})")
+            age = age_of(schema) if column.kind == "date" else ""
+            got = ", ".join(f"{point:g}" if isinstance(point, float) else str(point) for point in given)
+            more = f", or for an age {age} in the schema and cut(age, 30)" if age else ""
+            raise PlanError(f"cut({name}, ...) takes {example}, got {got}", f"write cut({name}, {middle}){more}")
         if not at or list(at) != sorted(set(at)):
             raise PlanError(f"cut({name}, ...) takes increasing points, got {at}", f"write cut({name}, 18, 65)")
         if at[0] < column.low or at[-1] > column.high:

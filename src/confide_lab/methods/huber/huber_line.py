@@ -51,6 +51,8 @@ class HuberLine(LineMethod):
         "rounds of noisy moments with limited residuals (Dwork et al. 2014; Dong, Roth, Su 2022), noise-aware sandwich"
     )
     intervals: ClassVar[str] = "a Huber-type line of released weights; sampling, privacy noise, unequal variances"
+    # it counts clipped responses itself
+    counts_lost: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.objective not in _OBJECTIVES:
@@ -66,11 +68,6 @@ class HuberLine(LineMethod):
                 f'slope_bound={bound!r} is about intervals, and objective="prediction" has none; leave one of them out'
             )
         super().__post_init__()
-
-    @property
-    def counts_lost(self) -> bool:
-        # it counts clipped responses itself
-        return False
 
     def _way(self, schema: Schema, design: ModelMatrix, label: str) -> LinePath:
         return HuberPath(label, schema, design, self.objective == "inference", self.slope_bound, self.clipping_check)

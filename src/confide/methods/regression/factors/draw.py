@@ -48,12 +48,12 @@ from confide.sums.coding import ends
 from confide.sums.columns import columns_of
 
 # Shares of mu^2.
-_SUMS = Fraction(78, 99)
+_SUMS = Fraction(79, 100)
 _SHARES = {
     "sums": _SUMS,
-    "tail": Fraction(5, 99),
-    "square": Fraction(2, 99),
-    "meat": Fraction(14, 99),
+    "tail": Fraction(5, 100),
+    "square": Fraction(2, 100),
+    "meat": Fraction(14, 100),
 }
 # Of the sums' share: counts and sums of the response under add-remove. Under substitute both are one spend, where equal units are free.
 _COUNTS = 36 / 42

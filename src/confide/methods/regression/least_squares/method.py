@@ -83,10 +83,6 @@ class LineMethod(RangedMethod, FormulaMethod):
         if not isinstance(self.clipping_check, bool):
             raise PlanError(f"clipping_check must be True or False, got {self.clipping_check!r}")
 
-    @property
-    def counts_lost(self) -> bool:
-        return getattr(self, "clipping_check", True)
-
     @abstractmethod
     def _way(self, schema: Schema, design: ModelMatrix, label: str) -> LinePath:
         """How the line is reached. label: name and version of the method."""

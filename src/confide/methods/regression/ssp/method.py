@@ -162,10 +162,6 @@ class SSP(RangedMethod):
                 'write cf.regression.SSP(formula, recenter="auto")',
             )
 
-    @property
-    def counts_lost(self) -> bool:
-        return self.clipping_check
-
     def overlaps(
         self, questions: Mapping[str, Method], shares: Mapping[str, Fraction], plans: Mapping[str, Plan], schema: Any
     ) -> tuple[str, ...]:
