@@ -175,7 +175,7 @@ def test_tables_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         server.execute("insert into catalogue_test.answers select k, 'N', true, 1 from generate_series(1, 60) k")
         found = Database.at("env:CLINIC").tables()["catalogue_test.answers"]
-        kinds = {"age": "integer", "region": "categorical", "w": "boolean", "y": "numeric", "d": ""}
+        kinds = {"age": "integer", "region": "categorical", "w": "boolean", "y": "numeric", "d": "date"}
         assert _kinds(found) == kinds
         assert read("env:CLINIC/catalogue_test.answers", SCHEMA).count() == 60
         odd = 'odd "; drop table catalogue_test.answers; --'

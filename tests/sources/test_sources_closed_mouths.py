@@ -27,12 +27,14 @@ PUBLIC = {
     # options as they were given; `where` is the name of an executor
     *("delimiter", "threads", "memory", "where", "skip", "sheet"),
 }
-#: Of single modules: names of tables, of a variable of the environment, of codecs; how the format of a table is read; two constants.
+#: Of single modules: names of tables, of a variable of the environment, of codecs, of columns that a derived one comes from; how the format
+#: of a table is read; two constants.
 OWN = {
     "formats/databases.py": {"found", "some"},
     "formats/parquet.py": {"lacking"},
     "formats/read_once.py": {"call"},
     "formats/sheets.py": {"refusal"},
+    "row_by_row.py": {"behind"},
 }
 #: Functions that show what they are given, and nothing else.
 SHOWS = {"clean", "fspath", "join", "map", "near_match", "quote", "repr", "str", "tuple", "value"}

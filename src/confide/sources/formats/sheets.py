@@ -51,8 +51,10 @@ _MANIFEST = "META-INF/manifest.xml"
 
 @dataclass(frozen=True)
 class SheetPart(Part):
-    """One sheet with a header row, whose records are kept. blocks: the cells of some records by the names of their columns. Two numbers are
-    in lost: of rows that the reader could not hand over, and of rows that do not count as records.
+    """One sheet with a header row, whose records are kept.
+
+    blocks: the cells of some records by the names of their columns; lost: how many rows the reader could not hand over, and how many
+    `not_records` names.
     """
 
     mark: Mark
