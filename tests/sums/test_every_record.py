@@ -13,6 +13,7 @@ from tests.messages import refuses
 
 import confide as cf
 from confide.core import Statistic, Subset, leaves
+from confide.core.lost_values import read_row
 from confide.sums.cells.cell_sums import CellTotals, Crossing
 from confide.sums.cells.moments import Measure, MomentRows
 from confide.sums.coding import BOUND
@@ -37,12 +38,16 @@ METHODS: dict[str, Any] = {
 }
 
 
+def _codes(name: str) -> list[int]:
+    """The codes that a row of the coder can have: those of a column, or how its cell was read."""
+    if name in map(read_row, SCHEMA.columns):
+        return [0, 1, 2, 3]
+    return [*range(SCHEMA[name].steps), *([-1] if SCHEMA[name].on_missing == "drop" else [])]
+
+
 def contributions(statistic: Statistic) -> Any:
     """What each record adds, exactly: (records, numbers), with a row of zeros for none."""
-    axes = [
-        [*range(SCHEMA[name].steps), *([-1] if SCHEMA[name].on_missing == "drop" else [])]
-        for name in statistic.map.columns
-    ]
+    axes = [_codes(name) for name in statistic.map.columns]
     codes = np.array(list(product(*axes)), dtype=float).reshape(-1, len(axes)).T
     rows = {(0,) * int(np.prod(statistic.shape))}
     for k in range(codes.shape[1]):
