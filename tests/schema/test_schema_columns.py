@@ -13,7 +13,8 @@ from tests.messages import refuses
 
 from confide.errors import SchemaError
 from confide.schema import Categorical, Integer, Numeric, Provenance
-from confide.schema.columns import MAX_STEPS, column_from_dict
+from confide.schema.columns import MAX_STEPS
+from confide.schema.toml import column_from_dict
 
 DOUBLES = st.floats(allow_nan=True, allow_infinity=True, width=64)
 BOUNDS = st.floats(min_value=-1e12, max_value=1e12, allow_nan=False)

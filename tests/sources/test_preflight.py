@@ -27,7 +27,8 @@ from confide.errors import SchemaError, SourceError
 from confide.schema import Categorical, Clusters, Integer, Numeric, Schema, SurveyDesign, Unit
 from confide.sources import cell_counts, read
 from confide.sources.cell_counts import Repeats
-from confide.sources.coding import Block, Coder
+from confide.sources.coder import Coder
+from confide.sources.coding import Block
 from confide.sources.preflight import HEAD, ColumnCheck, Preflight, preflight
 from confide.sources.shapes import hint_of, shapes_of, texts_of
 

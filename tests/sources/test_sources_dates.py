@@ -31,7 +31,8 @@ from confide.engine import plan
 from confide.errors import SchemaError, SourceError
 from confide.schema import Categorical, CodedFrame, Integer, Numeric
 from confide.schema.schema import Schema
-from confide.sources.coding import EMPTY, HOLDS, Coded, CodeOf, Labels, Numbers, code_of, reader_of
+from confide.sources.coder import code_of, reader_of
+from confide.sources.coding import EMPTY, HOLDS, Coded, CodeOf, Labels, Numbers
 from confide.sources.dates import CodeOfDate, Dates
 from confide.sources.simulated import simulated_source
 from confide.testing.test_data import codes_of

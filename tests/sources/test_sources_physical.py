@@ -16,19 +16,8 @@ from hypothesis import given, settings, strategies as st
 import confide as cf
 from confide.core.lost_values import OTHER, UNREAD
 from confide.schema import Categorical, Date, Numeric
-from confide.sources.coding import (
-    EMPTY,
-    HOLDS,
-    Coded,
-    Labels,
-    Numbers,
-    code_of,
-    how_read,
-    is_readable,
-    reader_of,
-    sliced,
-    text_numbers,
-)
+from confide.sources.coder import code_of, reader_of
+from confide.sources.coding import EMPTY, HOLDS, Coded, Labels, Numbers, how_read, is_readable, sliced, text_numbers
 
 
 def same(one, other) -> bool:

@@ -368,7 +368,7 @@ def audit(
     >>> import confide as cf
     >>> found = audit(cf.regression.SSP("y ~ a", cov="classical", recenter=False), runs=2_000, relation="add-remove", seed=1)
     >>> found.ok, [f.name for f in found if f.attack.startswith("exact")]
-    (True, ['ssp range of a', 'ssp range of y', 'ssp moments', 'ssp clipping', 'ssp release'])
+    (True, ['ssp range of a', 'ssp range of y', 'ssp moments', 'ssp clipped, unread', 'ssp release'])
     >>> generator = np.random.default_rng(1)
     >>> noisy_sum = lambda x, runs: x.sum() + generator.normal(size=runs)
     >>> audit(noisy_sum, data=np.zeros(3), neighbor=np.ones(3), claim=cf.GDP(1.0), vectorized=True).ok

@@ -45,9 +45,10 @@ from confide.schema.formulas.conditions import Predicate, parse_predicate
 NAME, SHARE = "clipped, unread", Fraction(1, 100)
 #: The code of a row `read(NAME)`: any other cell, a value below or above its bounds, a cell that holds something and is not read.
 OTHER, BELOW, ABOVE, UNREAD = range(4)
-# A share above the first is flagged, one of unread cells above the second leaves rough figures: both with so much certainty for all of
-# them together.
-_TOLERATED, _MUCH, _LEVEL = 0.005, 0.05, 0.05
+# A share above the first is flagged, one of unread cells above the second costs intervals: with these chances that any of a release is a
+# false alarm.
+_TOLERATED, _MUCH = 0.005, 0.05
+_FLAG_LEVEL, _STATUS_LEVEL = 0.05, 0.001
 _TWO_SIDED = float(special.ndtri(0.975))
 #: How a reason says that many cells were not read.
 HARDLY_READ = "holds something that is not read"
@@ -249,11 +250,14 @@ class Share:
     @property
     def least(self) -> float:
         """The least share that would be flagged."""
-        return _TOLERATED - float(special.ndtri(_LEVEL / self.many)) * self.sd
+        return _TOLERATED + self._margin(_FLAG_LEVEL)
 
-    def above(self, limit: float) -> bool:
-        """Whether it is, with 95% certainty for all shares of the release together."""
-        return self.value - limit > self.least - _TOLERATED
+    def above(self, limit: float, level: float = _FLAG_LEVEL) -> bool:
+        """Whether it is; level: the chance of a false alarm, for all shares of the release together."""
+        return self.value - limit > self._margin(level)
+
+    def _margin(self, level: float) -> float:
+        return -float(special.ndtri(level / self.many)) * self.sd
 
     @property
     def error(self) -> float:
@@ -372,7 +376,7 @@ def _most(shares: Iterable[Share]) -> str:
 
 def hardly_read(lost: Iterable[Lost]) -> str:
     """Why figures are rough where many cells are unread; "" where they are not."""
-    told = " and ".join(f"{own.unread} of {own.name}" for own in lost if own.unread.above(_MUCH))
+    told = " and ".join(f"{own.unread} of {own.name}" for own in lost if own.unread.above(_MUCH, _STATUS_LEVEL))
     if not told:
         return ""
     return (

@@ -915,34 +915,6 @@ class Integer(Grid):
 Column: TypeAlias = Numeric | Integer | Categorical
 
 
-def column_from_dict(data: Any) -> Column:
-    """The column that a dictionary of `to_dict` describes; `SchemaError` for an unknown kind or a missing entry.
-
-    >>> column_from_dict(Integer(0, 3).to_dict()).steps
-    4
-    """
-    kinds: dict[str, type[Numeric] | type[Integer] | type[Categorical]] = {
-        "numeric": Numeric,
-        "integer": Integer,
-        "categorical": Categorical,
-    }
-    kind = data.get("kind") if isinstance(data, Mapping) else None
-    if kind == "date":
-        from confide.schema.dates import Date  # here, because it is made of what stands above
-
-        kinds[kind] = Date
-    if not isinstance(kind, str) or kind not in kinds:
-        raise SchemaError(
-            f"the kind of a column must be one of {', '.join(kinds)}, got {kind!r}", "write the file with to_dict()"
-        )
-    try:
-        return kinds[kind].from_dict(data)
-    except KeyError as error:
-        raise SchemaError(
-            f"the description of a {kind} column lacks the entry {error}", "write it again with to_dict()"
-        ) from None
-
-
 def grid_facts(data: Mapping[str, Any]) -> tuple[float, float, dict[str, Any]]:
     """low, high, and what columns on a grid take by name."""
     rule = data["on_missing"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from confide._helpers import near_match
+from confide._helpers import later, near_match
 from confide.errors import SchemaError
 from confide.schema.checks import (
     check_clusters,
@@ -25,21 +25,21 @@ from confide.schema.checks import (
     with_codes,
     with_groups,
 )
-from confide.schema.columns import Categorical, Column, Integer, column_from_dict
+from confide.schema.columns import Categorical, Column, Integer
 from confide.schema.draft import draft
 from confide.schema.formulas.names import check_distinct
 from confide.schema.layout import PLAIN, FileLayout, in_file, layout_from_settings
 from confide.schema.missing import missing_codes
 from confide.schema.settings import is_unicode
 from confide.schema.survey import SurveyDesign, survey_from_settings
-from confide.schema.toml import definition, from_toml, to_toml, value as toml_value
+from confide.schema.toml import column_from_dict, definition, from_toml, to_toml, value as toml_value
 from confide.schema.unit import Clusters, Unit, clusters_from_settings, unit_from_settings
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from confide.schema.derive import Derivation
-
+# needed where columns are derived, whose formulas need a schema
+_derive = later("confide.schema.derive")
 
 # Rows of practice records, which lie in memory.
 _MOST_PRACTICE = 10**9
@@ -107,7 +107,7 @@ class Schema:
     #: How the files are laid out; in no digest, plan or release.
     file: FileLayout
     #: How the derived columns follow from others, by name.
-    derive: Mapping[str, Derivation]
+    derive: Mapping[str, Any]
     #: Ranges of derived terms that a release found; never in a file.
     terms: Mapping[str, tuple[float, float]]
 
@@ -734,11 +734,11 @@ class Schema:
         return frame
 
 
-def _derived(given: Any, columns: Mapping[str, Column], ids: tuple[Any, ...]) -> dict[str, Derivation]:
-    from confide.schema.derive import derivations  # here, because schemas without derived columns need not load it
-
+def _derived(given: Any, columns: Mapping[str, Column], ids: tuple[Any, ...]) -> dict[str, Any]:
     unit, cluster, design = ids
-    return derivations(given, columns, {unit, cluster, getattr(design, "psu", "")} - {"", None})
+    taken = {unit, cluster, getattr(design, "psu", "")} - {"", None}
+    found: dict[str, Any] = _derive.derivations(given, columns, taken)
+    return found
 
 
 def _short(column: Column) -> str:

@@ -23,7 +23,8 @@ from threadpoolctl import ThreadpoolController
 
 from confide.core import Beginning, Statistic
 from confide.schema import Schema
-from confide.sources.coding import Block, Coder, Part, Piece, columns_behind, guarded
+from confide.sources.coder import Coder, columns_behind
+from confide.sources.coding import Block, Part, Piece, guarded
 
 Codes: TypeAlias = NDArray[np.float64]
 

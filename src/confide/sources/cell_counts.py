@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from confide.schema import Categorical, Column, Schema
 from confide.sources.aggregation import Codes, Input
-from confide.sources.coding import EMPTY, HOLDS, Block, Cells, Floats, Part, code_of, reader_of, taken
+from confide.sources.coder import code_of, reader_of
+from confide.sources.coding import EMPTY, HOLDS, Block, Cells, Floats, Part, taken
 from confide.sources.grouping.ids import canonical
 from confide.sources.shapes import UNDECODED, shapes_of, texts_of
 

@@ -37,7 +37,8 @@ from confide.core.statistic import WrappedSource
 from confide.errors import SourceError
 from confide.schema import Schema
 from confide.sources.aggregation import Codes, Input, named_rows, summed
-from confide.sources.coding import Block, Part, Piece, Room, apart, doubles_of, guarded
+from confide.sources.coder import Room, apart, doubles_of
+from confide.sources.coding import Block, Part, Piece, guarded
 
 
 class Passes(Source, Protocol):

@@ -18,7 +18,7 @@ from confide.schema import Categorical, Schema
 from confide.schema.missing import code_text
 from confide.sources.aggregation import named_rows
 from confide.sources.cell_counts import Asked, CellCounts, Look, RowCounts
-from confide.sources.coding import columns_behind
+from confide.sources.coder import columns_behind
 from confide.sources.grouping.ids import is_id
 from confide.sources.shapes import hints_of
 from confide.sources.source import RecordSource, check_id

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from confide.errors import SchemaError
 from confide.schema import Schema
-from confide.sources.coding import Block, Reader, guarded, reader_of
+from confide.sources.coder import reader_of
+from confide.sources.coding import Block, Reader, guarded
 from confide.sources.grouping.ids import canonical
 from confide.sources.source import RecordSource, check_id
 

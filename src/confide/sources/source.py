@@ -16,7 +16,8 @@ from confide.schema import Column, Schema, Unit
 from confide.schema.draft import may_be_a_record
 from confide.sources.aggregation import THREADS, Codes, Input, UncachedRecords, named_rows, summed
 from confide.sources.code_cache import MEMORY, KeptSource
-from confide.sources.coding import Part, columns_behind, file_at, guarded, is_readable, is_typed_date
+from confide.sources.coder import columns_behind
+from confide.sources.coding import Part, file_at, guarded, is_readable, is_typed_date
 from confide.sources.executors import Executor, RemoteSource
 from confide.sources.grouping.ids import is_id
 from confide.sources.grouping.units import UnitSource

@@ -150,19 +150,21 @@ def test_ends_that_are_the_declared_bound_alone_are_said_under_gdp_too() -> None
             formula,
             data,
             inference="population",
-            quantiles=(0.02, 0.5),
+            quantiles=(0.01, 0.5),
             privacy=cf.GDP(1.0),
             ledger=None,
-            noise=SimulatedNoise(3),
+            noise=SimulatedNoise(2),
         )
 
+    # three records lie below the quantile: so in all of 200 releases, and in one of four its noise has a flag too
     some = asked(300)
-    assert some.status == "partial" and list(some.to_frame()["flags"]) == ["at_declared_bound", ""]
+    flags = some.to_frame()["flags"]
+    assert some.status == "partial" and flags.str.contains("at_declared_bound").tolist() == [True, False]
     assert some.conf_int()[0].iloc[0] == -4 and some.params.notna().all()
-    assert "the low end of 0.02 is the declared bound" in some.reason and "records" in some.reason
+    assert "the low end of 0.01 is the declared bound" in some.reason and "records" in some.reason
     assert "at_declared_bound" in str(some) and asked(20_000).status == "valid"
     groups = asked(300, "x ~ t")
-    assert groups.status == "partial" and "the low end of t=f, 0.02" in groups.reason
+    assert groups.status == "partial" and "the low end of t=f, 0.01" in groups.reason
     # a quantile that is at the last value for certain has no end that records could move
     ones = cf.Schema({"k": cf.Integer(0, 9)})
     top = cf.read({"k": np.where(np.arange(100) % 10, 9, 0)}, ones)

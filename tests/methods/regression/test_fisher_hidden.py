@@ -130,7 +130,7 @@ def test_one_rare_level_does_not_take_the_table_with_it(relation: str) -> None:
     population = _frame(100_000, 0)
     truth = pd.Series(dict(method.reference(CodedFrame.of(population, SCHEMA))))
     others = [name for name in truth.index if name not in ("f[T.c]", "f[T.d]")]
-    answered, covered, named = 0, 0, 0
+    answered, covered, named, few = 0, 0, 0, 0
     for seed in range(20):
         frame = population.sample(n, replace=True, random_state=seed).reset_index(drop=True)
         found = method.infer(seal(method, cf.read(frame, SCHEMA), plan, SimulatedNoise(seed)))
@@ -138,9 +138,11 @@ def test_one_rare_level_does_not_take_the_table_with_it(relation: str) -> None:
             ends = found.conf_int().loc[others]
             answered += 1
             covered += int(((ends[0] <= truth[others]) & (truth[others] <= ends[1])).sum())
-        named += "too few records to estimate: f[d]" in found.reason
-    # 18 of 20 at least; and less than .87 of 80 or more has a probability of 1e-3 at a coverage of .95
-    assert answered >= 17 and named >= 5
+        named += "f[d]" in found.reason
+        few += "too few records to estimate: f[d]" in found.reason
+    # of 260 seeds 98 % are answered, 97 % name the level, 25 % say that its records are too few: a false alarm in 250
+    assert answered >= 17 and named >= 15 and few >= 1
+    # less than .87 of 80 has a probability of 2e-3 at a coverage of .95
     assert covered >= 0.87 * answered * len(others)
 
 

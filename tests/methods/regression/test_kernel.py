@@ -15,6 +15,7 @@ from tests.messages import refuses
 
 import confide as cf
 import confide.audit
+from confide.core.lost_values import NAME as LOST
 from confide.errors import PlanError
 from confide.methods.curves.kernel import Kernel, Smooth
 from confide.methods.curves.sums import UNIT, Axis, KernelRows, KernelSums
@@ -64,7 +65,8 @@ def test_audit_reaches_what_is_charged() -> None:
     assert found.ok
     reached = {(row.relation, row.name): row.lower_bound for row in found if row.attack == "exact difference"}
     for relation in ("add-remove", "substitute"):
-        assert reached[relation, "kernel curve"] > 0.999 * sqrt(0.9)
+        own = Kernel("y ~ x").plan(SCHEMA, cf.GDP(1.0, relation=relation)).spend("curve")
+        assert reached[relation, "kernel curve"] > 0.999 * sqrt(own.mu_squared)
 
 
 @pytest.mark.parametrize("fault", KERNEL, ids=lambda fault: fault.name)
@@ -131,7 +133,9 @@ def test_the_noise_is_a_gaussian_process_with_pointwise_sd_two_over_mu(relation:
     """800 draws on no records: covariance unit^2 K/mu^2 at pairs of points, false alarm 1 in 1,000 over all of them."""
     mu, x = 2.0, np.array([0.0, 0.3, 0.33, 0.4, 1.0])
     method, frame = Kernel("y ~ x", bandwidth=0.05), pd.DataFrame({"x": [], "y": []}, dtype=float)
-    plan = method.plan(SCHEMA, cf.GDP(mu / sqrt(0.9), relation=relation))
+    # what is left for the curve after residuals and counts
+    privacy = cf.GDP(mu / sqrt(0.9 * 0.99), relation=relation)
+    plan = method.plan(SCHEMA, privacy)
     spend, axis = plan.spend("curve"), Axis(0.0, 1.0, 1 << 20, 0.05)
     noise, draws = SimulatedNoise(5), []
     for _ in range(800):
@@ -142,9 +146,7 @@ def test_the_noise_is_a_gaussian_process_with_pointwise_sd_two_over_mu(relation:
     wanted = (unit / mu) ** 2 * np.exp(-(((x[:, None] - x) / 0.05) ** 2) / 2)
     error = np.sqrt((wanted**2 + np.outer(np.diag(wanted), np.diag(wanted))) / 800)
     assert (np.abs(found - wanted) <= stats.norm.isf(0.0005 / 15) * error).all()
-    release = cf.release(
-        method, cf.read(frame, SCHEMA), cf.GDP(mu / sqrt(0.9), relation=relation), ledger=None, noise=SimulatedNoise(1)
-    )
+    release = cf.release(method, cf.read(frame, SCHEMA), privacy, ledger=None, noise=SimulatedNoise(1))
     stated = Smooth.of(axis, release["curve"]).parts(x)[2]
     np.testing.assert_allclose(stated, unit / mu, rtol=1e-3)
 
@@ -155,7 +157,7 @@ def test_a_curve_has_no_state_and_no_price_for_points() -> None:
     one, other = read(release), read(again)
     np.testing.assert_array_equal(one.at([0.2, 0.7]), other.at([0.2, 0.7]))
     whole = other.at(np.linspace(0, 1, 1_000))
-    assert len(whole) == 1_000 and set(release.statistics) == {"curve", "residuals"}
+    assert len(whole) == 1_000 and set(release.statistics) == {"curve", "residuals", LOST}
 
 
 # coverage -------------------------------------------------------------------------------------------------------------
@@ -235,8 +237,13 @@ def test_rare_outcomes_are_covered_where_noise_no_longer_hides_it() -> None:
 
 
 def test_too_few_records_give_no_band() -> None:
-    found = read(released(Kernel("y ~ x"), records(20, 5)))
-    assert found.status == "imprecise" and found.conf_int().isna().all(axis=None) and found.reason
+    bare = 0
+    for seed in range(12):
+        found = read(released(Kernel("y ~ x"), records(20, 5), noise=SimulatedNoise(seed)))
+        assert found.status == "valid" or (found.conf_int().isna().all(axis=None) and found.reason)
+        bare += found.status == "imprecise"
+    # three of four seeds: a false alarm in 2,000
+    assert bare >= 4
 
 
 # settings -------------------------------------------------------------------------------------------------------------

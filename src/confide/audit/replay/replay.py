@@ -128,7 +128,7 @@ def replay(
     >>> plan = cf.plan(method, schema, cf.GDP(1.0))
     >>> found = replay(method, plan, cf.read(records, schema), cf.read(records[1:], schema))
     >>> found.ok, sorted(found.moved)
-    (True, ['clipping', 'meat', 'moments', 'range of x', 'range of y'])
+    (True, ['clipped, unread', 'meat', 'moments', 'range of x', 'range of y'])
     """
     lifted = {test.on.name: [[_beyond(test)]] for test in hidden_tests(plan.event) if isinstance(test.on, BudgetItem)}
 

@@ -183,8 +183,8 @@ class ClassMeans(RangedMethod, OfClasses):
     >>> schema = cf.Schema({"kind": cf.Categorical(["a", "b"]), "x": cf.Numeric(-8, 8), "y": cf.Numeric(-8, 8)})
     >>> method = ClassMeans("kind ~ x + y", variance="identity", radius=1.0, bounds="declared")
     >>> plan = method.plan(schema, cf.GDP(1.0, relation="substitute"), n=5_000)
-    >>> round(plan.event.parts[0].noise_sd / 2**20, 3)  # 2 R/mu, in units of R = 8
-    2.0
+    >>> round(plan.event.parts[0].noise_sd / 2**20, 3)  # 2 R/mu, in units of R = 8, of the 99% that counts leave
+    2.01
     """
 
     formula: str

@@ -545,7 +545,7 @@ class Counts(_CountMethod):
     >>> precise = cf.tables.Counts("region * smoker", inference="dataset",
     ...                            precision={"total": 4, "1-way": 4, "2-way": 3})
     >>> round(cf.plan(precise, schema).guarantee.mu, 2)
-    0.36
+    0.37
     """
 
     formula: str

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide._helpers import near_match
+from confide._helpers import later, near_match
 from confide.errors import PlanError
 from confide.schema.columns import Categorical, Grid
 from confide.schema.formulas.expression import Expression
@@ -33,6 +33,9 @@ from confide.schema.formulas.formula import Formula, cut, parse_formula
 from confide.schema.formulas.terms import Bounds, Indicator, Term, Value, codings, expanded_terms, numeric_term
 from confide.schema.schema import Schema
 from confide.schema.settings import is_number
+
+# needed where columns are derived, whose definitions are formulas
+_derive = later("confide.schema.derive")
 
 
 def public_columns(frame: Any, names: Sequence[str], schema: Schema) -> dict[str, Array]:
@@ -66,10 +69,8 @@ def public_columns(frame: Any, names: Sequence[str], schema: Schema) -> dict[str
 
 def _with_derived(found: dict[str, Array], names: Sequence[str], schema: Schema) -> dict[str, Array]:
     """Public columns with the derived ones that the frame lacks: from their inputs, which are clipped as records are."""
-    from confide.schema.derive import derived_codes  # here, because schemas without derived columns need not load it
-
     codes = {name: schema[name].code(values) for name, values in found.items()}
-    made = derived_codes(schema, codes)
+    made = _derive.derived_codes(schema, codes)
 
     def values(name: str) -> Array:
         column = schema[name]

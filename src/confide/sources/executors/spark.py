@@ -26,7 +26,8 @@ from confide.core.units.privacy_unit import UNIT_ROW
 from confide.errors import SourceError
 from confide.schema import Schema
 from confide.sources.aggregation import BLOCK_ROWS, Codes
-from confide.sources.coding import Block, Coder, Part, Piece, columns_behind, cut, guarded
+from confide.sources.coder import Coder, columns_behind
+from confide.sources.coding import Block, Part, Piece, cut, guarded
 from confide.sources.executors.worker import FAILED, Coding, Work, places, portions, unit_blocks, whole_units
 from confide.sources.formats.tables import kind_of
 from confide.sources.grouping.sampling import Keep

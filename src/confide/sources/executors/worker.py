@@ -39,7 +39,8 @@ from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, Ke
 from confide.errors import SourceError
 from confide.schema import Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes
-from confide.sources.coding import Block, Coder, Part, columns_behind, guarded
+from confide.sources.coder import Coder, columns_behind
+from confide.sources.coding import Block, Part, guarded
 from confide.sources.grouping.ids import HashedGroups, Rows, joined
 from confide.sources.grouping.sampling import Keep
 from confide.sources.grouping.units import WithIds, block_starts, identified, packing, rows_of

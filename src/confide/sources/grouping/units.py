@@ -38,7 +38,8 @@ from confide.errors import SourceError
 from confide.schema import Categorical, Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes, Input, named_rows, summed
 from confide.sources.code_cache import Blocks, Packing
-from confide.sources.coding import Block, Coder, Part, columns_behind, guarded
+from confide.sources.coder import Coder, columns_behind
+from confide.sources.coding import Block, Part, guarded
 from confide.sources.grouping.ids import Files, Groups, HashedGroups, Rows, canonical, joined
 from confide.sources.grouping.sampling import Bounded, Keep, Levels, counted, rule_of_rows
 
