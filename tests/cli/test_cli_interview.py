@@ -14,11 +14,7 @@ from typing import Any
 import pytest
 
 import confide as cf
-from confide.cli.interview import Answers, Asks, Interview, seen
-from confide.errors import SchemaError
-from confide.schema.draft import fields_of
-from confide.schema.layout import FileLayout
-from confide.schema.typed import (
+from confide.ask.typed import (
     stated_levels,
     typed_bounds,
     typed_codes,
@@ -27,6 +23,10 @@ from confide.schema.typed import (
     typed_levels,
     typed_marks,
 )
+from confide.cli.interview import Answers, Asks, Interview, seen
+from confide.errors import SchemaError
+from confide.schema.draft import fields_of
+from confide.schema.layout import FileLayout
 
 CSV = "pid;Einkommen;sex;age;town;geboren\n1;1.742,81;1;30;K;1.3.1970\n2;900,00;2;-9;B;2.3.1971\n"
 ANSWERS = [

@@ -18,15 +18,7 @@ from typing import Any
 
 import typer
 
-from confide.cli.engine import PaidRelease, charging, say_charged
-from confide.cli.session import Refused, Session
-from confide.errors import ConfideError, SchemaError, SourceError
-from confide.schema import Schema
-from confide.schema.draft import Field, fields_of
-from confide.schema.formulas.names import quoted
-from confide.schema.layout import FileLayout
-from confide.schema.toml import UNFILLED, column_from_settings, key, text_of
-from confide.schema.typed import (
+from confide.ask.typed import (
     stated_levels,
     typed_bounds,
     typed_codes,
@@ -35,6 +27,14 @@ from confide.schema.typed import (
     typed_levels,
     typed_marks,
 )
+from confide.cli.engine import PaidRelease, charging, say_charged
+from confide.cli.session import Refused, Session
+from confide.errors import ConfideError, SchemaError, SourceError
+from confide.schema import Schema
+from confide.schema.draft import Field, fields_of
+from confide.schema.formulas.names import quoted
+from confide.schema.layout import FileLayout
+from confide.schema.toml import UNFILLED, column_from_settings, key, text_of
 
 _KINDS = {"s": "", "n": "numeric", "w": "integer", "d": "date", "l": "categorical"}
 _WORDS = {"skip": "s", "number": "n", "whole number": "w", "date": "d", "labels": "l"}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from confide.ask.menu import number
+from confide.ask.typed import stated_levels, typed_bounds, typed_codes, typed_format, typed_levels
 from confide.errors import ConfideError, PlanError
 from confide.schema import Schema, Unit
 from confide.schema.draft import Field
@@ -18,7 +19,6 @@ from confide.schema.formulas.names import bare
 from confide.schema.layout import FileLayout
 from confide.schema.missing import code_text
 from confide.schema.toml import UNFILLED, column_from_settings, definition
-from confide.schema.typed import stated_levels, typed_bounds, typed_codes, typed_format, typed_levels
 from confide.studio.forms import Form
 
 _T = TypeVar("_T")
