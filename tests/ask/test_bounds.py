@@ -43,3 +43,4 @@ def test_what_is_given_beside_a_schema_is_in_its_place() -> None:
     assert (own.dataset, own.unit, own.rows_per_unit) == ("other", cf.Unit("pid", rows=2), 2)
     assert own["x"].missing == ("-9",) and own["y"].missing is None and own.file.decimal == ","
     assert search_schema(["x"], None, unit="household").unit == "household"
+    assert search_schema(["x"], known, unit="household").rows_per_unit == 5

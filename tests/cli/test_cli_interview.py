@@ -196,7 +196,7 @@ def test_labels_of_a_file_are_offered_whole() -> None:
 @pytest.mark.parametrize(
     ("read", "texts"),
     [
-        (typed_bounds, ["18", "a-b", "18-90-3", "90-18"]),
+        (typed_bounds, ["18", "a-b", "18-90-3", "90-18", "0-20.000", "1.500 to 2.000"]),
         (partial(typed_bounds, kind="date"), ["31.2.1900 to 1.1.2000", "1.1.2000 to 1.1.1900", "1900 to 2000"]),
         (typed_levels, ["1=male, female", "a=b=c", '"open']),
         (typed_marks, ["1,234,5", "12", "1_234.5"]),

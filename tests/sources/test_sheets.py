@@ -524,3 +524,17 @@ def test_an_unknown_ending_names_the_formats_and_pandas(tmp_path: Path) -> None:
     path.write_bytes(b"0")
     with pytest.raises(SourceError, match=r"xlsx.*sav.*cf.read\(pandas.read_\.\.\.\(path\), schema\)"):
         read(path, SCHEMA)
+
+
+@pytest.mark.parametrize("empty", [[(1, 1)], [(1, 1), (1, 2)], [(2, 2), (3, 1)], []])
+@pytest.mark.parametrize(("above", "skip"), [([], 0), ([["Title 2024"]], 1), ([["Title 2024"], []], 2)])
+def test_which_cells_are_empty_changes_nothing_of_what_is_said_of_the_header(
+    empty: list[tuple[int, int]], above: list[list[Any]], skip: int, tmp_path: Path
+) -> None:
+    records = [[7, None if (at, 1) in empty else 1, None if (at, 2) in empty else 1] for at in range(6)]
+    path = write_xlsx(tmp_path / "a.xlsx", [*above, ["a", "b", "c"], *records])
+    if not skip:
+        assert "[columns.a]" in Schema.draft(path)
+    else:
+        with pytest.raises(SourceError, match=f"skip = {skip}"):
+            Schema.draft(path)

@@ -13,7 +13,7 @@ from confide.core.allowance import checked_privacy
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.quantiles.ranges import ColumnRangeTable, Ranges
-from confide.schema import Numeric, Schema
+from confide.schema import Numeric, Schema, Unit
 
 if TYPE_CHECKING:
     from confide import engine
@@ -130,6 +130,7 @@ def search_schema(columns: Sequence[str], known: Schema | None, dataset: str | N
     if known is None:
         return Schema(asked, dataset=dataset, unit=unit or "record")
     # rows of a unit that is not enforced stand beside it, and the release is for as many
-    rows = known.rows_per_unit if unit is None else None
+    # a unit without an id has as many rows as the schema says, whatever it is called here
+    rows = None if isinstance(unit, Unit) else known.rows_per_unit
     dataset = known.dataset if dataset is None else dataset
     return Schema(asked, dataset=dataset, unit=unit or known.unit, rows_per_unit=rows, file=known.file)

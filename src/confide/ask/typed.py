@@ -159,4 +159,8 @@ def typed_marks(text: str) -> dict[str, str]:
 
 
 def _number(text: str) -> int | float:
+    # 20.000 is twenty to one reader, twenty thousand to another
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}", text):
+        plain = text.replace(".", "")
+        raise SchemaError(f"{text!r} may be {plain} or a number with decimals", f"write {plain}, or {text}0")
     return int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text)

@@ -292,7 +292,7 @@ def may_be_a_record(names: Sequence[str]) -> bool:
     (False, True, True)
     """
     # a line that was cut at another mark has several cells in one
-    return any(map(_is_value, re.split("[;\t]", "\t".join(names))))
+    return any(map(_is_value, re.split("[;|\t]", "\t".join(names))))
 
 
 def _is_value(text: str) -> bool:

@@ -41,7 +41,7 @@ def texts_of(cells: Cells) -> pa.Array:
     if isinstance(cells, np.ndarray):
         return text_array([_text_of(cell) for cell in cells.tolist()])
     if pa.types.is_dictionary(cells.type):
-        return texts_of(cells.dictionary_decode())
+        return texts_of(cells.dictionary).take(cells.indices)
     return valid_text(cells) if is_text(cells.type) else cells.cast(pa.large_string())
 
 

@@ -23,7 +23,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 from shlex import quote
 from typing import IO, Any, ClassVar
 
@@ -109,10 +109,13 @@ def open_sheet(mark: Mark, layout: FileLayout, wanted: Sequence[str]) -> SheetPa
 
 
 def header(mark: Mark, layout: FileLayout) -> tuple[tuple[str, ...], list[int]]:
-    """The names in the header row, and how many cells hold something in it and in some rows below: at least as many as there are names."""
+    """The names in the header row; how many cells hold something in it, and at most in the rows down to each of some below it.
+
+    The most of them, because an empty cell of one record must not change what is said of the header.
+    """
     with _rows(mark, layout) as (names, rows):
         held = [sum(map(_holds, row or ())) for row in islice(rows, _BELOW)]
-        return tuple(names.values()), [len(names), *(cells and max(cells, len(names)) for cells in held)]
+        return tuple(names.values()), list(accumulate([len(names), *held], max))
 
 
 @contextmanager
@@ -147,7 +150,7 @@ def _each(rows: Iterator[list[Any]], most: int) -> Iterator[list[Any] | None]:
     for _ in range(most):
         try:
             row = next(rows, None)
-        except (KeyboardInterrupt, SystemExit):
+        except (KeyboardInterrupt, SystemExit, MemoryError):
             raise
         except BaseException:  # a panic of the reader is no Exception
             row = None
