@@ -18,11 +18,11 @@ from tests.messages import refuses
 
 import confide as cf
 from confide.errors import PlanError, SchemaError
-from confide.schema.columns import column_from_dict
 from confide.schema.dates import day_of, day_of_cell, day_text, pieces_of
 from confide.schema.formulas.conditions import parse_predicate
 from confide.schema.formulas.design import public_columns
 from confide.schema.schema import Schema
+from confide.schema.toml import column_from_dict
 from confide.sums.cells.cell_sums import Attribute
 
 BIRTH = cf.Date("1900-01-01", "2006-12-31")

@@ -22,7 +22,7 @@ from odf import opendocument, table as odf_table, text as odf_text
 from tests.sources.records import Plain
 
 from confide.core import Gram
-from confide.errors import SourceError
+from confide.errors import SchemaError, SourceError
 from confide.schema import Categorical, Integer, Numeric, Schema
 from confide.schema.layout import FileLayout
 from confide.sources import read
@@ -536,5 +536,5 @@ def test_which_cells_are_empty_changes_nothing_of_what_is_said_of_the_header(
     if not skip:
         assert "[columns.a]" in Schema.draft(path)
     else:
-        with pytest.raises(SourceError, match=f"skip = {skip}"):
+        with pytest.raises(SchemaError, match=f"skip = {skip}"):
             Schema.draft(path)
