@@ -109,13 +109,16 @@ def open_sheet(mark: Mark, layout: FileLayout, wanted: Sequence[str]) -> SheetPa
 
 
 def header(mark: Mark, layout: FileLayout) -> tuple[tuple[str, ...], list[int]]:
-    """The names in the header row; how many cells hold something in it, and at most in the rows down to each of some below it.
+    """The names in the header row, how many there are, and how many cells hold something at most in the rows down to each of some below.
 
-    The most of them, because an empty cell of one record must not change what is said of the header.
+    An empty row counts as 0. The most of them is taken, because an empty cell of one record must not change the answer.
     """
     with _rows(mark, layout) as (names, rows):
         held = [sum(map(_holds, row or ())) for row in islice(rows, _BELOW)]
-        return tuple(names.values()), list(accumulate([len(names), *held], max))
+        found = [len(names), *held]
+        return tuple(names.values()), [
+            cells and most for cells, most in zip(found, accumulate(found, max), strict=True)
+        ]
 
 
 @contextmanager
