@@ -12,8 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
-
 from confide._helpers import as_html
 from confide.errors import ConfideError, LedgerBusy, PlanError, PrivacyError
 from confide.guarantees import Guarantee
@@ -36,7 +34,7 @@ from confide.ledger.refusal import quote
 from confide.ledger.scope import check_dataset, check_pins, check_unit
 from confide.ledger.storage import rows
 from confide.ledger.storage.places import check_text, checked_path, store_of
-from confide.ledger.storage.store import Room, Store
+from confide.ledger.storage.store import Connection, Room, Store
 from confide.ledger.verify import checked_tip, examine
 
 # Units that no id column tells: a row, and an attribute of one under local trust.
@@ -804,7 +802,9 @@ class Ledger:
             with self._store.reading() as connection:
                 budget = rows.budget_row(connection, self._dataset)
                 chain = rows.chain_rows(connection, self._dataset)
-                stored = stored_outputs(connection, self._dataset)
+                # where somebody took their table away the chain says what is missing
+                there = self._store.has_table(connection, "stream_output")
+                stored = stored_outputs(connection, self._dataset) if there else {}
         except ConfideError as error:
             return Verification(False, (str(error),), 0, GENESIS)
         return examine(self._dataset, budget, chain, tips, damage, stored)
