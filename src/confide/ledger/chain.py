@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from confide.guarantees import Guarantee, guarantee_from_dict
@@ -142,8 +143,9 @@ def guarantee_to_text(guarantee: Guarantee) -> str:
     return canonical(guarantee.to_dict())
 
 
+@lru_cache(maxsize=256)
 def guarantee_from_text(text: str) -> Guarantee:
-    """The inverse of `guarantee_to_text`."""
+    """The inverse of `guarantee_to_text`. Remembered: each charge reads the same budget again."""
     return guarantee_from_dict(json.loads(text))
 
 

@@ -21,6 +21,8 @@ _PARTS = re.compile(
 )
 # Several hosts, each with its port: host=one:5432&host=other:5433.
 _WITH_PORTS = re.compile(r"[\w.-]*:\d*(,[\w.-]*:\d*)*")
+# Which settings may be shown.
+_SHOWN = ("host", "port", "sslmode", "options")
 _WORKS = "Ledger.open('postgresql://user@host/database', dataset=...)"
 
 
@@ -52,12 +54,13 @@ class Address:
         return cls(username, password, parts.get("address") or parts.get("host"), port, database or "", settings)
 
     def text(self, *, password: bool = False) -> str:
-        """The URL; with its password only where that is asked for."""
+        """The URL; with its password, and settings that may hold one, only where that is asked for."""
         secret = "" if self.password is None else f":{quote(self.password, safe=' +') if password else '***'}"
         whose = "" if self.username is None else f"{quote(self.username, safe=' +')}{secret}@"
         host = f"[{self.host}]" if self.host is not None and ":" in self.host else self.host or ""
         port = "" if self.port is None else f":{self.port}"
-        more = "&".join(f"{quote_plus(key)}={quote_plus(value)}" for key, value in sorted(self.settings.items()))
+        told = sorted((key, value) for key, value in self.settings.items() if password or key in _SHOWN)
+        more = "&".join(f"{quote_plus(key)}={quote_plus(value)}" for key, value in told)
         return f"postgresql://{whose}{host}{port}/{quote(self.database, safe=' +/')}{'?' if more else ''}{more}"
 
     def driver_settings(self) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import math
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,6 @@ _CREATING = 0x636F6E66
 _SLACK = 30  # seconds that a statement may take beyond the wait for its lock
 _IDLE = 20  # seconds between two statements after which the server gives up on a process, and gives its lock away
 _RETRY = 0.2
-# What of a URL's options may be shown.
-_SHOWN = ("host", "port", "sslmode", "options")
 # A server that says one of these will take connections later.
 _PASSING = ("starting up", "shutting down", "too many clients", "connection slots", "recovery")
 _LOST = "broke the connection; check the server and try again"
@@ -93,9 +90,7 @@ class PostgresStore(Store):
 
     def __init__(self, address: Address, timeout: float) -> None:
         self._address = address
-        told = {key: value for key, value in address.settings.items() if key in _SHOWN}
-        shown = replace(address, settings=told).text()
-        super().__init__(shown, shown, timeout)
+        super().__init__(address.text(), timeout)
 
     @property
     def path(self) -> Path:

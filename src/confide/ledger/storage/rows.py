@@ -9,15 +9,14 @@ from typing import Any
 
 from confide.errors import PlanError, ReleaseError
 from confide.ledger.account import Account, terms_text
-from confide.ledger.chain import BUDGET, ENTRY, GENESIS, SHARED, TERMS, canonical, guarantee_to_text, row_hash
+from confide.ledger.chain import BUDGET, ENTRY, GENESIS, SHARED, TERMS, canonical, row_hash
 from confide.ledger.currency import ZERO, Price
 from confide.ledger.records import Charge
 from confide.ledger.storage.store import Connection
 
 _BUDGET = f"SELECT {', '.join(BUDGET)} FROM budget WHERE dataset = ?"
 _ENTRIES = f"SELECT {', '.join(ENTRY)} FROM entry WHERE dataset = ?"
-_MOVED = ("entries", "tip", *TERMS)
-_MOVE = f"UPDATE budget SET {', '.join(f'{column} = ?' for column in _MOVED)} WHERE dataset = ?"
+_MOVE = f"UPDATE budget SET {', '.join(f'{column} = ?' for column in ('entries', 'tip', *TERMS))} WHERE dataset = ?"
 
 
 def dataset_names(connection: Connection) -> tuple[str, ...]:
@@ -72,11 +71,10 @@ def _insert(connection: Connection, table: str, row: Mapping[str, Any]) -> None:
 
 def open_ledger(connection: Connection, account: Account, note: str) -> None:
     """The first entry of a dataset, and its row of `budget`."""
-    row = _entry(
-        account, account, kind="open", note=note, price=account.limit, guarantee=guarantee_to_text(account.budget)
-    )
+    told = account.terms()
+    row = _entry(account, told, kind="open", note=note, price=account.limit, guarantee=told["guarantee"])
     end = {"entries": row["seq"], "tip": row["hash"], "unit_key": account.unit_key}
-    _insert(connection, "budget", {"dataset": account.dataset, **account.terms(), **end})
+    _insert(connection, "budget", {"dataset": account.dataset, **told, **end})
     _insert(connection, "entry", row)
 
 
@@ -90,12 +88,11 @@ def append(
     one successor for each entry.
     """
     terms = before if after is None else after
-    row = _entry(before, terms, price=price, **columns)
+    told = terms.terms()
+    row = _entry(before, told, price=price, **columns)
     _insert(connection, "entry", row)
-    moved = replace(terms, entries=row["seq"], tip=row["hash"])
-    told = {"entries": moved.entries, "tip": moved.tip, **moved.terms()}
-    connection.execute(_MOVE, (*(told[column] for column in _MOVED), before.dataset))
-    return row, moved
+    connection.execute(_MOVE, (row["seq"], row["hash"], *(told[column] for column in TERMS), before.dataset))
+    return row, replace(terms, entries=row["seq"], tip=row["hash"])
 
 
 def locked_account(connection: Connection, dataset: str) -> Account:
@@ -156,7 +153,7 @@ def shared_columns(charge: Mapping[str, Any]) -> dict[str, Any]:
     return {name: charge[name] for name in SHARED}
 
 
-def _entry(before: Account, after: Account, *, price: Price, **columns: Any) -> dict[str, Any]:
+def _entry(before: Account, after: Mapping[str, Any], *, price: Price, **columns: Any) -> dict[str, Any]:
     """A whole row of `entry` after an account's last one, hashed; what is not given is empty."""
     prev = before.tip or GENESIS
     row: dict[str, Any] = {
@@ -173,7 +170,7 @@ def _entry(before: Account, after: Account, *, price: Price, **columns: Any) -> 
         "release_sha256": "",
         "version": "",
         "note": "",
-        "after": canonical(after.terms()),
+        "after": canonical(after),
         **columns,
     }
     return {**row, "prev": prev, "hash": row_hash(prev, row)}

@@ -61,8 +61,9 @@ class SQLiteStore(Store):
 
     def __init__(self, path: Path, timeout: float) -> None:
         self._path = path
+        self._files = tuple(Path(f"{path}{end}") for end in ("", "-wal", "-journal"))
         self._identity: tuple[int, int] | None = None
-        super().__init__(str(path), str(path), timeout)
+        super().__init__(str(path), timeout)
 
     @property
     def path(self) -> Path:
@@ -130,10 +131,12 @@ class SQLiteStore(Store):
 
     def room(self, size: int) -> Room:
         size += _ENTRY
-        files = (Path(f"{self._path}{end}") for end in ("", "-wal", "-journal"))
-        grown = max(file.stat().st_size for file in files if file.exists()) + size
+        largest = 0
+        for file in self._files:
+            with suppress(FileNotFoundError):
+                largest = max(largest, file.stat().st_size)
         try:
-            return Room(self._path.parent, grown, size, _OPENING)
+            return Room(self._path.parent, largest + size, size, _OPENING)
         except OSError as error:
             raise LedgerBusy(
                 f"{self.name} has no room for a charge and its receipt ({error.strerror})",
@@ -168,7 +171,7 @@ class SQLiteStore(Store):
     def _same_place(self) -> None:
         """A connection to a file that was replaced or deleted charges a ledger that nobody sees: reconnect, or refuse."""
         try:
-            found = self.path.stat()
+            found = self._path.stat()
         except OSError as error:
             self._give_up()
             raise PlanError(

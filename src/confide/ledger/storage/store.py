@@ -42,6 +42,7 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
+_ZEROS = bytes(65_536)
 _IDLE = 8  # connections that stay open between two transactions, at most
 
 
@@ -88,7 +89,7 @@ class Room:
         left = size + opening
         while left:
             # written and not allocated alone, as every system and every file system has it; a full disk writes less, then nothing
-            left -= self._file.write(bytes(left)) or 0
+            left -= self._file.write(_ZEROS[:left]) or 0
 
     def give_back(self, *, locked: bool) -> None:
         """Free bytes now, although a forked child may hold the file as well; locked: the rest, too."""
@@ -105,7 +106,7 @@ class Room:
 class Store(ABC):
     """Transactions on one database; safe for threads, processes and forks.
 
-    name: where the ledger is, for messages; target: what `Ledger.open` takes to find it. Neither has a password in it.
+    name: where the ledger is, as `Ledger.open` takes it, without a password.
     timeout: seconds to wait for a lock. A connection serves one thread at a time and belongs to one process.
     """
 
@@ -115,10 +116,8 @@ class Store(ABC):
     _CONFLICT: ClassVar[type[Exception]]
     _kept_from_children: ClassVar[list[Connection]] = []
 
-    def __init__(self, name: str, target: str, timeout: float) -> None:
-        self.name = name
-        self.target = target
-        self.timeout = timeout
+    def __init__(self, name: str, timeout: float) -> None:
+        self.name, self.timeout = name, timeout
         self._idle: list[Connection] = []
         self._opened = 0  # how often all connections were given up; one from before is not used again
         # A store that is dropped closes its connections at once: one left to the garbage collector could see a fork.
