@@ -17,7 +17,18 @@ import confide as cf
 from confide.core.lost_values import OTHER, UNREAD
 from confide.schema import Categorical, Date, Numeric
 from confide.sources.coder import code_of, reader_of
-from confide.sources.coding import EMPTY, HOLDS, Coded, Labels, Numbers, how_read, is_readable, sliced, text_numbers
+from confide.sources.coding import (
+    EMPTY,
+    HOLDS,
+    MARKS,
+    Coded,
+    Labels,
+    Numbers,
+    how_read,
+    is_readable,
+    sliced,
+    text_numbers,
+)
 
 
 def same(one, other) -> bool:
@@ -363,6 +374,16 @@ def test_a_code_of_text_is_one_in_no_other_spelling():
     cells = pa.array(["true", " k.A. ", "True", "K.A.", "1"])
     assert same(reader_of(column)(cells), [nan, nan, 1, nan, 1])
     assert code_of(column)(cells).tolist() == [0, 1, HOLDS, HOLDS, HOLDS]
+
+
+@pytest.mark.parametrize(
+    ("levels", "code", "marks"), [("17.5", "17,5", (",", "")), ("1000", "1.000", (",", ".")), ("1", "true", MARKS)]
+)
+def test_a_code_is_no_level_of_the_same_number(levels, code, marks):
+    column = Categorical([levels, "2"], missing=[code])
+    for cells in (pa.array([code, f" {code} ", levels, "2"]), np.array([code, f" {code} ", levels, "2"], dtype=object)):
+        assert reader_of(column, marks)(cells).tolist() == [-1, -1, 0, 1]
+        assert code_of(column, marks)(cells).tolist()[:2] == [0, 0]
 
 
 def test_truth_values_are_codes_as_their_numbers_are():

@@ -129,8 +129,7 @@ def search_schema(columns: Sequence[str], known: Schema | None, dataset: str | N
     asked = {name: Numeric(missing=own[name].missing if name in own else None) for name in columns}
     if known is None:
         return Schema(asked, dataset=dataset, unit=unit or "record")
-    # rows of a unit that is not enforced stand beside it, and the release is for as many
-    # a unit without an id has as many rows as the schema says, whatever it is called here
+    # rows of a unit without an id are those of the schema, whatever the unit is called here
     rows = None if isinstance(unit, Unit) else known.rows_per_unit
     dataset = known.dataset if dataset is None else dataset
     return Schema(asked, dataset=dataset, unit=unit or known.unit, rows_per_unit=rows, file=known.file)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -128,12 +129,15 @@ class _OfColumn:
         if least < 0 if labels else not np.isfinite([least, most]).all():
             there = values >= 0 if labels else np.isfinite(values)
             (at,) = np.nonzero(~there)
-            empty[at] += self._missing(taken(cells, at))
+            if isinstance(cells, pa.Array) and cells.null_count == len(at):
+                # none holds anything
+                counts.empty += len(at)
+                empty[at] += 1
+            else:
+                empty[at] += self._missing(taken(cells, at))
             known -= len(at)
-            least, most = (
-                float(values.min(where=there, initial=np.inf)),
-                float(values.max(where=there, initial=-np.inf)),
-            )
+            some = values[there]
+            least, most = float(some.min(initial=np.inf)), float(some.max(initial=-np.inf))
         counts.values += known
         counts.least, counts.most = min(counts.least, least), max(counts.most, most)
         self._top = max(-least, most, 0.0)

@@ -388,6 +388,7 @@ class Labels(Reader):
     def __init__(self, column: Categorical, marks: tuple[str, str] = MARKS) -> None:
         super().__init__(marks)
         self._named = _named(tuple(column.places.items()))
+        self._codes = [code for code in column.missing or () if isinstance(code, str)]
 
     def numbers(self, values: Floats) -> Floats:
         if not self._named.keys.size:
@@ -413,7 +414,12 @@ class Labels(Reader):
         result = self._exactly(cells)
         (other,) = np.nonzero(result < 0)
         if other.size and self._named.keys.size:
-            result[other] = self.numbers(text_numbers(cells.take(pa.array(other)), marks))
+            rest = cells.take(pa.array(other))
+            result[other] = self.numbers(text_numbers(rest, marks))
+            if self._codes:
+                # "1.000" may be a code and, with the file's marks, the number of a level
+                known = pc.is_in(pc.utf8_trim_whitespace(rest), value_set=pa.array(self._codes, rest.type))
+                result[other[plain(known)]] = -1.0
         return result
 
     def _exactly(self, cells: pa.Array) -> Floats:
