@@ -27,22 +27,21 @@ def columns_behind(rows: Sequence[str], schema: Schema) -> tuple[str, ...]:
 
     Raises `SchemaError` for a name that the schema lacks.
     """
-    known = frozenset(schema.names)
-    return schema.behind(_column(row, schema, known)[0] for row in rows)
+    return schema.behind(_column(row, schema)[0] for row in rows)
 
 
-def _column(row: str, schema: Schema, known: frozenset[str]) -> tuple[str, str]:
+def _column(row: str, schema: Schema) -> tuple[str, str]:
     """The column that a row is of, and what of it: "codes", "fine" or "read"."""
     for kind in ("fine", "read"):
         inner = row.removeprefix(f"{kind}(").removesuffix(")")
-        if row != f"{kind}({inner})" or inner not in known:
+        if row != f"{kind}({inner})" or inner not in schema.columns:
             continue
-        if row in known:
+        if row in schema.columns:
             raise SchemaError(
                 f"the schema column {row!r} cannot be told from what is derived of {inner!r}", "give it another name"
             )
         return inner, kind
-    if row not in known:
+    if row not in schema.columns:
         raise SchemaError(
             f"the schema has no column {row!r}; it has {', '.join(schema.names)}. Add the column to the schema"
         )
@@ -80,19 +79,18 @@ class Coder:
     """Blocks of cells to a matrix of codes, float64 of shape (rows named, records). One coder belongs to one thread."""
 
     def __init__(self, rows: Sequence[str], schema: Schema, block_rows: int) -> None:
-        known, marks = frozenset(schema.names), schema.file.marks
         # of each column, where its rows lie and what each of them is
         made: dict[str, list[tuple[int, str]]] = {}
         for at, row in enumerate(rows):
-            name, kind = _column(row, schema, known)
+            name, kind = _column(row, schema)
             made.setdefault(name, []).append((at, kind))
         self._names = schema.behind(made)
         told = schema.behind(name for name, own in made.items() if "read" in dict(own).values())
         self._columns: list[tuple[Column, Reader, CodeOf | None, list[tuple[int, str]]]] = []
         for name in self._names:
-            column = schema[name]
-            code = code_of(column, marks) if name in told else None
-            self._columns.append((column, reader_of(column, marks), code, made.pop(name, [])))
+            column, marks = schema[name], schema.file.marks
+            read = reader_of(column, marks), code_of(column, marks) if name in told else None
+            self._columns.append((column, *read, made.pop(name, [])))
         self._derived: Callable[..., None] | None = None
         if made:
             # here, because schemas without derived columns need not load it

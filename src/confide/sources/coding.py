@@ -388,7 +388,7 @@ class Labels(Reader):
     def __init__(self, column: Categorical, marks: tuple[str, str] = MARKS) -> None:
         super().__init__(marks)
         self._named = _named(tuple(column.places.items()))
-        self._codes = [code for code in column.missing or () if isinstance(code, str)]
+        self._codes = pa.array([code for code in column.missing or () if isinstance(code, str)], pa.large_string())
 
     def numbers(self, values: Floats) -> Floats:
         if not self._named.keys.size:
@@ -415,17 +415,14 @@ class Labels(Reader):
         (other,) = np.nonzero(result < 0)
         if other.size and self._named.keys.size:
             rest = cells.take(pa.array(other))
-            result[other] = self.numbers(text_numbers(rest, marks))
-            if self._codes:
-                # "1.000" may be a code and, with the file's marks, the number of a level
-                known = pc.is_in(pc.utf8_trim_whitespace(rest), value_set=pa.array(self._codes, rest.type))
-                result[other[plain(known)]] = -1.0
+            # "1.000" may be a code and, with the file's marks, the number of a level
+            known = pc.is_in(pc.utf8_trim_whitespace(rest), value_set=self._codes.cast(rest.type))
+            result[other] = np.where(plain(known), -1.0, self.numbers(text_numbers(rest, marks)))
         return result
 
     def _exactly(self, cells: pa.Array) -> Floats:
         found = pc.index_in(cells, value_set=self._named.texts.cast(cells.type))
-        places: Floats = self._named.places[plain(pc.fill_null(found, -1))]
-        return places
+        return np.asarray(self._named.places[plain(pc.fill_null(found, -1))])
 
     def cell(self, cell: object) -> float:
         if isinstance(cell, (bool, np.bool_)):
