@@ -472,7 +472,6 @@ def run(chosen: Sequence[str]) -> int:
         "pyarrow",
         "polars",
         "formulaic",
-        "sqlalchemy",
         "cryptography",
         "threadpoolctl",
     )

@@ -6,10 +6,14 @@ then has the command line, the ledger, the report and `confide.testing.check_met
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from confide._helpers import near_match
@@ -19,6 +23,8 @@ from confide.core.units.contributions import with_contributions
 from confide.errors import PlanError
 
 _GROUP = "confide.methods"
+#: Beside the first module of a package: the public facts of its methods by name.
+INDEX = "methods.json"
 _registered: dict[str, type[Any]] = {}
 
 
@@ -211,11 +217,13 @@ def make(name: str, **parameters: Any) -> Method:
 
 def classes() -> list[type[Method]]:
     """All registered methods: ours by family, in the order of users' questions, then those of other packages."""
-    return sorted(map(_load, known()), key=_place)
+    return [get(info.name) for info in list_methods()]
 
 
 def list_methods() -> tuple[MethodInfo, ...]:
     """List the registered methods with their public facts.
+
+    A package may bring them in a file `methods.json`, as confide does, so that no method is loaded to list it.
 
     Returns
     -------
@@ -228,27 +236,51 @@ def list_methods() -> tuple[MethodInfo, ...]:
     >>> "counts" in [method.name for method in cf.list_methods()]
     True
     """
-    return tuple(
-        MethodInfo(
-            cls.name,
-            cls.family,
-            cls.version,
-            cls.native,
-            cls.relations,
-            tuple(name for name in parameters_of(cls) if name != "where"),  # which every method has
-            cls.intervals,
-            cls.source,
-            cls.__module__.partition(".")[0],
-        )
-        for cls in classes()
+    found = [_indexed(name) or info_of(_load(name)) for name in known()]
+    return tuple(sorted(found, key=_place))
+
+
+def info_of(method: type[Any]) -> MethodInfo:
+    """The public facts of a method, from its class."""
+    return MethodInfo(
+        method.name,
+        method.family,
+        method.version,
+        method.native,
+        tuple(method.relations),
+        tuple(name for name in parameters_of(method) if name != "where"),  # which every method has
+        method.intervals,
+        method.source,
+        method.__module__.partition(".")[0],
     )
 
 
-def _place(method: type[Any]) -> tuple[bool, int, str]:
+def _indexed(name: str) -> MethodInfo | None:
+    """The same from the index of the method's package; None where it has none."""
+    if name in _registered:
+        return None
+    facts = _index(_installed()[name].module.partition(".")[0]).get(name)
+    if facts is None:
+        return None
+    return MethodInfo(**{key: tuple(value) if isinstance(value, list) else value for key, value in facts.items()})
+
+
+@lru_cache(maxsize=None)
+def _index(package: str) -> dict[str, Any]:
+    """What `methods.json` of an installed package says, which is found without loading the package."""
+    spec = find_spec(package)
+    for place in (spec and spec.submodule_search_locations) or ():
+        with suppress(FileNotFoundError):
+            found: dict[str, Any] = json.loads(Path(place, INDEX).read_bytes())
+            return found
+    return {}
+
+
+def _place(method: MethodInfo) -> tuple[bool, int, str]:
     """Ours first, families in the order of users' questions, names."""
     found = family(method.family)
     order = len(FAMILIES) if found is None else FAMILIES.index(found)
-    return not method.__module__.startswith("confide."), order, method.name
+    return method.package != "confide", order, method.name
 
 
 def remake(plan: Plan, schema: Any) -> tuple[Method, Plan]:

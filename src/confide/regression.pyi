@@ -1,6 +1,7 @@
 """Regression: linear, logistic, Poisson and fixed-effects regression, shared moments, and propose-test-release."""
 
 from confide.methods.regression.certified.efficient_line import EfficientPTR as EfficientPTR
+from confide.methods.regression.comparing import ModelComparison as ModelComparison, compare_models as compare_models
 from confide.methods.regression.glm.logistic import Logistic as Logistic
 from confide.methods.regression.glm.poisson import Poisson as Poisson
 from confide.methods.regression.glm.results import (

@@ -91,7 +91,9 @@ class Block:
     method -> why it cannot run here, or None; without: (settings, method) -> whether that cell is left out; overall: records over
     several cells; checks: judgements over the records; titles: of methods that `confide_lab.fits` does not know; version: change it when
     what is measured changes; exact: methods that draw nothing, True for all;
-    layouts: rows and columns as the paper prints them.
+    layouts: rows and columns as the paper prints them; open_settings: what the paper leaves open, setting -> the values that
+    `confide_lab.referee` tries, the letter's first, with whose value the keys of `printed` stand; "statistic" is one of them where the
+    paper does not say whether it averages by mean or median.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Block:
     version: int = 1
     exact: tuple[str, ...] | bool = ()
     layouts: tuple[Layout, ...] = ()
+    open_settings: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
 
     def is_exact(self, method: str) -> bool:
         """Whether the method draws nothing on this grid: its one number has no error."""

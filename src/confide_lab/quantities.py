@@ -32,13 +32,15 @@ class Quantity:
     """Something measured in every replication, and the statistic of it that is reported.
 
     name: what the record calls it; statistic: "mean", "rms" (root mean square), "median", "sd", "spread" (1.4826 times the median absolute
-    deviation), "min" or "max"; of: the name that the measure gives, when another; label: for tables and pictures.
+    deviation), "min" or "max"; of: the name that the measure gives, when another; label: for tables and pictures; bounded: it lies between
+    public limits (a width inside [0, 1]), so that its mean has no heavy tail and is judged as it is.
     """
 
     name: str
     statistic: str = "mean"
     of: str = ""
     label: str = ""
+    bounded: bool = False
 
     def __post_init__(self) -> None:
         if self.statistic not in STATISTICS:
@@ -174,7 +176,7 @@ def record(
         "median": _json(median),
         "median_error": _json(median_error),
         "least": _json(float(there.min())) if len(there) else None,
-        "heavy": quantity.statistic in ("mean", "rms", "sd") and heavy_tailed(there),
+        "heavy": not quantity.bounded and quantity.statistic in ("mean", "rms", "sd") and heavy_tailed(there),
         "replications": len(there),
         "no_answer": len(column) - len(there),
         "failed": 0,

@@ -86,6 +86,7 @@ def test_all_commands_are_here():
         "lab report",
         "lab papers",
         "lab errata",
+        "lab referee",
         "ledger init",
         "ledger show",
         "ledger verify",
@@ -196,6 +197,7 @@ def test_every_example_works(survey):
         "lab report",
         "lab papers",
         "lab errata",
+        "lab referee",
     }
     printed = [good(*by_path[name]) for name in order]
     printed += [good(*path, "--help") for path in PATHS if path[0] != "lab"]

@@ -111,6 +111,24 @@ def drawn_rows(table: Any, generator: Any) -> Any:
     return table
 
 
+# its entry point is there where the package was installed since it was written
+cf.register(cf.ptr.GeneralizedRelease)
+
+
+def _large(table: np.ndarray) -> float:
+    """How many records are above 1."""
+    return float((table[:, 0] > 1).sum())
+
+
+def _large_mean(table: np.ndarray, noise: Any) -> Any:
+    """Their mean, in steps of 2^-20, with noise of scale 1/8."""
+    return np.rint(table[table[:, 0] > 1, 0].mean() * 2**20) + noise.discrete_laplace(2**17, 1)
+
+
+def _loss(k: float) -> float:
+    return 8 * (4 / k + 2.0**-19) if k >= 1 else float("inf")
+
+
 #: name -> (method, guarantee)
 _CASES: Mapping[str, tuple[Any, Any]] = {
     "adaops": (AdaOPS(_PLAIN), cf.GDP(1.0, 1e-6)),
@@ -165,6 +183,10 @@ _CASES: Mapping[str, tuple[Any, Any]] = {
     ),
     "safe_release exact": (
         cf.ptr.SafeRelease(cf.ptr.OrderStatistic(750, 0.0, 4.0, 0.4), ("x",), mode="exact", gamma_plan=30),
+        cf.ApproxDP(1.0, 1e-4),
+    ),
+    "generalized_release": (
+        cf.ptr.GeneralizedRelease(_large_mean, _loss, _large, 1.0, grid=2.0**-20, columns=("x",)),
         cf.ApproxDP(1.0, 1e-4),
     ),
     "select": (

@@ -20,7 +20,7 @@ from confide_lab.experiments import load, names
 from confide_lab.papers.catalogue import PAPERS, Item, Reason
 from confide_lab.papers.plan import MODES, experiments_of, perform, units
 from confide_lab.papers.site import write
-from confide_lab.papers.tally import Number, by_chance, numbers_of, share_of, status_of, unexplained
+from confide_lab.papers.tally import Number, by_chance, numbers_of, restored_of, share_of, status_of, unexplained
 
 ITEMS = [(paper.key, item) for paper in PAPERS.values() for item in paper.items]
 
@@ -109,6 +109,34 @@ def test_an_item_counts_each_printed_number_once_and_says_why_it_differs(tmp_pat
     assert status_of(item, numbers, True) == "does not reproduce: 1 of 3 differ"
     assert status_of(Item("T", "s", cannot="withheld"), [], False) == "cannot be run: withheld"
     assert status_of(Item("T", "s", holds="fails"), [], False) == "fails"
+
+
+def test_a_restored_table_takes_the_place_of_the_letters_numbers(tmp_path: Path) -> None:
+    """Once each: what no restored table shows stays as it is to the letter, and both counts are of the same numbers."""
+    item = Item("Table 9", "numbers", "toy.papers")
+    letter = TOY.blocks[0]
+    again = replace(
+        letter, name="again", grid={"n": (2, 3), "box": ("near",)},
+        printed={(n, "near", "a", "x"): Printed(value, 2, 100) for n, value in ((2, 9.0), (3, 3.0))},
+        layouts=(Layout(("n",), ("method",), {"method": ("a",)}, "x", "Table 9, in a box", "restored"),),
+        measure=measure_in_a_box,
+    )  # fmt: skip
+    far = replace(letter, grid={**letter.grid, "box": ("far",)},
+                  printed={(n, "far", "a", "x"): value for (n, *_), value in letter.printed.items()})  # fmt: skip
+    both = replace(TOY, blocks=(far, again))
+    found = numbers_of(item, both, run(both, tmp_path, progress=False))
+    assert len(found) == 5 and share_of(found).counts["differs"] == 1
+    assert share_of(found, "restored").counts == {"agrees": 3, "differs": 0, "undetermined": 0, "not run": 0}
+    assert sorted(one.layout for one in restored_of(found)) == ["Table 9", "Table 9, in a box", "Table 9, in a box"]
+    assert status_of(item, found, True) == (
+        "to the letter it does not reproduce: 1 of 3 differ; restored: 3 agree, 0 differ"
+    )
+    alone = [one for one in found if one.reading == "letter"]
+    assert not restored_of(alone) and status_of(item, alone, True) == "does not reproduce: 1 of 3 differ"
+
+
+def measure_in_a_box(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float | str]:
+    return {"x": float(generator.normal(9.0 if at["n"] == 2 else at["n"], 0.1))}
 
 
 def test_what_no_reason_fits_is_chance_where_it_is_rare_and_near(tmp_path: Path) -> None:

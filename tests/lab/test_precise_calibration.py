@@ -70,4 +70,7 @@ def test_the_experiment_tests_every_cell(tmp_path: Path) -> None:
     experiment = load("precise.calibration")
     found = run(experiment, tmp_path, reps=5, only={"family": ["bernoulli", "categorical"]}, progress=False)
     (check,) = experiment.blocks[0].checks(found)
-    assert check.ok and check.text.startswith("8 cells")
+    assert check.ok is None and check.text.startswith("8 cells")
+    (enough,) = experiment.blocks[0].checks([{**row, "replications": 50} for row in found])
+    (wrong,) = experiment.blocks[0].checks([{**row, "replications": 50, "value": 1e-9} for row in found])
+    assert enough.ok is True and wrong.ok is False

@@ -76,16 +76,44 @@ def test_so_it_is_for_the_mean_of_a_normal_column(epsilon: float, true: float) -
     assert least_epsilon(p, q, m, epsilon) == pytest.approx(true, rel=6e-3)
 
 
-def test_the_collapse_tells_data_apart_at_no_budget_at_all() -> None:
+@pytest.mark.parametrize(("width", "low", "high"), [(0.0005, 0.05, 0.9), (0.005, 0.23, 0.29)])
+def test_the_collapse_tells_data_apart_at_no_budget_at_all(width: float, low: float, high: float) -> None:
     generator = np.random.default_rng(1)
-    rates = [np.mean([leak_event(k, 500, 1e-6, generator) < 0.266 for _ in range(300)]) for k in (108, 158)]
+    rates = [
+        np.mean([leak_event(k, 500, 1e-6, generator, width=width) < 0.266 for _ in range(400)]) for k in (108, 158)
+    ]
     # with epsilon = 1e-6 per record and 50 records apart the two rates may differ by a factor 1.00005
-    assert rates[0] >= 0.999 and rates[1] <= 0.001
+    assert rates[0] >= high and rates[1] <= low
+
+
+def test_tails_become_bins_whose_counts_get_noise() -> None:
+    """Ten draws in two bins of ten: four counts are noisy with a bin for each tail, two without, ten where nothing is collapsed."""
+    draws = np.repeat([0.45, 0.55], 5)
+    settings = {"bounds": (0.0, 1.0), "width": 0.1, "epsilon": 1.0}
+    found = {
+        tails: [precise(draws, np.random.default_rng(s), **settings, tails=tails) for s in range(300)]  # type: ignore[arg-type]
+        for tails in ("collapsed", "dropped", "kept")
+    }
+    assert [found[tails][0]["bins"] for tails in found] == [4, 2, 10]
+    assert all(0.4 <= one["lower"] <= one["upper"] <= 0.6 for one in found["dropped"])
+    # uniform over a wide bin
+    outside = [one["lower"] for one in found["collapsed"] if one["lower"] < 0.4]
+    assert len(outside) > 30 and np.mean(outside) == pytest.approx(0.2, abs=0.05)
+
+
+def test_a_tail_s_counts_go_with_it() -> None:
+    """A threshold of 1 collapses a bin of one draw: without noise the lower end of a (m) version is found in the tail."""
+    draws = np.array([0.05] * 1 + [0.45] * 5 + [0.55] * 5)
+    settings = {"bounds": (0.0, 1.0), "width": 0.1, "epsilon": 1e9, "threshold": 1, "total": "m", "alpha": 0.18}
+    ends = [precise(draws, np.random.default_rng(s), **settings) for s in range(20)]  # type: ignore[arg-type]
+    assert all(one["lower"] < 0.4 <= one["upper"] for one in ends)
+    dropped = [precise(draws, np.random.default_rng(s), **settings, tails="dropped") for s in range(20)]  # type: ignore[arg-type]
+    assert all(one["lower"] >= 0.4 for one in dropped)
 
 
 def test_the_audit_flags_it_on_two_records_that_differ() -> None:
     """k = 0 and 1 of n = 100, the (+, m*) version, m by the authors' G at p = .3; the released pair alone."""
-    width = 0.005
+    width = 0.0005
     m = draws_of(C0 / 0.21, width)
     generator = np.random.default_rng(2)
 

@@ -9,6 +9,7 @@ from scipy import stats
 import confide as cf
 from confide.testing import codes_of
 from confide_lab.aggregates.cell_sums import CellRows
+from confide_lab.experiments import load
 from confide_lab.methods.binagg import BinAgg
 from confide_lab.published.binagg import ERRATA, bin_sums, binagg, line, privtree, shares, spent, synthetic_rows
 
@@ -103,3 +104,30 @@ def test_counts_scaled_to_the_exact_number_show_it() -> None:
         x = np.full((n, 2), 0.3)
         totals.append(bin_sums(x, x[:, 0], g, x_bounds=UNIT, y_bounds=(0, 1), exact_n=True)["counts"].sum())
     assert totals == pytest.approx([500, 501])
+
+
+def test_a_tree_with_less_of_the_budget_has_fewer_bins() -> None:
+    """At .77 of the tree's part of mu; what is spent is less too, and the noise of the sums is the same."""
+    x = np.random.default_rng(7).uniform(size=(4_000, 2))
+    bins, spending = [], []
+    for part in (1.0, 0.77):
+        made = [
+            bin_sums(x, x[:, 0], np.random.default_rng(s), x_bounds=UNIT, y_bounds=(0, 1), tree_share=part)
+            for s in range(10)
+        ]
+        bins.append(np.median([len(one["counts"]) for one in made]))
+        spending.append(made[0]["spent"])
+    assert bins[1] < 0.95 * bins[0] and spending[1] < spending[0]
+
+
+@pytest.mark.parametrize("name", ["binagg.table2", "binagg.table6", "binagg.table7", "binagg.table8"])
+def test_what_the_tables_leave_open_is_a_setting(name: str) -> None:
+    """The stated mu of the tree comes first, stands in the letter's table, and other methods are run with it alone."""
+    block = load(name).blocks[0]
+    stated = block.open_settings["mu_bin"][0]
+    letter = [one for one in block.layouts if one.reading == "letter"]
+    assert stated == 0.189 and letter and all(one.where["mu_bin"] == (stated,) for one in letter)
+    assert all(one.where["mu_bin"] != (stated,) for one in block.layouts if one.reading == "restored")
+    if "ols" in block.methods:
+        assert block.without is not None
+        assert block.without({"mu_bin": 0.145}, "ols") and not block.without({"mu_bin": 0.145}, "binagg_literal")

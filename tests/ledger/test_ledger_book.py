@@ -377,8 +377,8 @@ def test_a_network_disk_is_said_so(path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_the_connection_has_the_settings_that_durability_needs(path: Path, in_file: Ledger) -> None:
     wanted = {"synchronous": 2, "fullfsync": 1, "foreign_keys": 1, "busy_timeout": 60_000, "journal_mode": "wal"}
     with SQLiteStore(path, 60.0).reading() as connection:
-        found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in wanted}
-        assert connection.connection.driver_connection.isolation_level is None
+        found = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in wanted}
+        assert connection.isolation_level is None
     assert found == wanted
 
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from tests.messages import refuses
 from confide.errors import LedgerBusy, PlanError
 from confide.guarantees import GDP
 from confide.ledger import Ledger
-from confide.ledger.storage.places import store_of
+from confide.ledger.storage.places import Address, store_of
 
 UNIT = 2**38  # what GDP(0.5) costs
 
@@ -38,14 +39,13 @@ def sql(url: str, statement: str, *values: object) -> list[tuple[Any, ...]]:
 def session_of(book: Ledger) -> int:
     """The server's process behind the book's one idle connection."""
     with book._store.reading() as connection:
-        return int(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
+        return int(connection.execute("SELECT pg_backend_pid()").fetchone()[0])
 
 
 @contextmanager
 def proxy(url: str, cut: Callable[[bytes], tuple[bool, bool]]) -> Iterator[str]:
     """A server in between. cut(what the client sends) -> (pass it on, then break the connection)."""
     import psycopg
-    from sqlalchemy import make_url
 
     with psycopg.connect(url) as session:
         host, port = session.info.host, session.info.port
@@ -83,12 +83,11 @@ def proxy(url: str, cut: Callable[[bytes], tuple[bool, bool]]) -> Iterator[str]:
                 threading.Thread(target=serve, args=(door.accept()[0],), daemon=True).start()
 
     threading.Thread(target=accept, daemon=True).start()
-    inner = make_url(url)
-    query = {key: value for key, value in inner.query.items() if key not in {"host", "port"}}
+    inner = Address.of(url)
+    query = {key: value for key, value in inner.settings.items() if key not in {"host", "port"}}
+    query |= {"sslmode": "disable", "gssencmode": "disable"}
     try:
-        yield inner.set(
-            host="127.0.0.1", port=door.getsockname()[1], query={**query, "sslmode": "disable", "gssencmode": "disable"}
-        ).render_as_string(hide_password=False)
+        yield replace(inner, host="127.0.0.1", port=door.getsockname()[1], settings=query).text(password=True)
     finally:
         door.close()
 
@@ -163,7 +162,7 @@ def test_a_session_ended_within_a_transaction_charges_nothing(
 
     def ended(connection: Any, *arguments: Any, **columns: Any) -> Any:
         row = append(connection, *arguments, **columns)
-        sql(url, "SELECT pg_terminate_backend(%s)", connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
+        sql(url, "SELECT pg_terminate_backend(%s)", connection.execute("SELECT pg_backend_pid()").fetchone()[0])
         return row
 
     monkeypatch.setattr(rows, "append", ended)
@@ -182,7 +181,7 @@ def test_a_failed_transaction_is_never_committed_in_silence(book: Ledger, url: s
         store.writing() as connection,
         suppress(Exception),
     ):
-        connection.exec_driver_sql("SELECT 1/0")
+        connection.execute("SELECT 1/0")
 
 
 def test_a_server_that_is_gone_is_waited_for(url: str) -> None:
@@ -194,10 +193,9 @@ def test_a_server_that_is_gone_is_waited_for(url: str) -> None:
         assert 0.7 < time.monotonic() - begun < 50  # of 1 s asked for; the default is 60
 
 
-def test_a_server_that_comes_back_in_time_is_used(url: str, book: Ledger) -> None:
+def test_a_server_that_comes_back_in_time_is_used(url: str, book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused connections, then a server: as at a restart."""
     import psycopg
-    from sqlalchemy import make_url
 
     refusals: list[int] = []
     real = psycopg.connect
@@ -208,14 +206,11 @@ def test_a_server_that_comes_back_in_time_is_used(url: str, book: Ledger) -> Non
             raise psycopg.OperationalError("FATAL:  the database system is starting up")
         return real(*arguments, **settings)
 
-    patient = Ledger.open(make_url(url).render_as_string(hide_password=False), timeout=20)
+    patient = Ledger.open(url, timeout=20)
     patient.close()
-    engine = patient._store._engine
-    engine.dialect.loaded_dbapi.connect, before = connecting, engine.dialect.loaded_dbapi.connect
-    try:
-        assert charge(patient, gdp(0.5)).seq == 2
-    finally:
-        engine.dialect.loaded_dbapi.connect = before
+    monkeypatch.setattr(psycopg, "connect", connecting)
+    assert charge(patient, gdp(0.5)).seq == 2
+    monkeypatch.undo()
     assert len(refusals) == 3
 
 
@@ -253,9 +248,9 @@ def test_what_a_transaction_is_sure_of(url: str, book: Ledger) -> None:
     names = "current_setting('transaction_isolation')"
     names += ", current_setting('synchronous_commit'), current_setting('lock_timeout')"
     with store.reading() as connection:
-        assert tuple(connection.exec_driver_sql(f"SELECT {names}").one())[:1] == ("repeatable read",)
+        assert connection.execute(f"SELECT {names}").fetchone()[:1] == ("repeatable read",)
     with store.writing() as connection:
-        found = tuple(connection.exec_driver_sql(f"SELECT {names}").one())
+        found = connection.execute(f"SELECT {names}").fetchone()
     assert found == ("read committed", "on", "5s")
     assert charge(Ledger.open(odd), gdp(0.5)).seq == 2
 
@@ -309,7 +304,6 @@ def test_changes_by_hand_are_found(url: str, book: Ledger, change: str) -> None:
 def test_a_role_that_charges_cannot_rewrite(url: str, book: Ledger) -> None:
     """The rights of the manual: enough to charge, and never to change or remove an entry."""
     import psycopg
-    from sqlalchemy import make_url
 
     schema = sql(url, "SELECT current_schema()")[0][0]
     role = f"clerk_{schema}"
@@ -320,7 +314,7 @@ def test_a_role_that_charges_cannot_rewrite(url: str, book: Ledger) -> None:
     try:
         sql(url, f'GRANT USAGE ON SCHEMA "{schema}" TO "{role}"')
         sql(url, f'GRANT SELECT ON confide_ledger, budget, entry, stream_output TO "{role}"')
-        clerk = make_url(url).set(username=role).render_as_string(hide_password=False)
+        clerk = replace(Address.of(url), username=role).text(password=True)
         try:
             limited = Ledger.open(clerk)
         except PlanError:

@@ -280,18 +280,16 @@ def test_a_full_disk_charges_nothing_and_says_so(path: Path, in_file: Ledger, fu
 
 def test_a_failure_while_committing_is_not_called_uncharged(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     """COMMIT raising means unknown: treat as charged, release nothing."""
-    from sqlalchemy.engine.default import DefaultDialect
 
-    def failing(self: object, connection: sqlite3.Connection) -> None:
-        error = sqlite3.OperationalError("disk I/O error")
-        error.sqlite_errorcode = sqlite3.SQLITE_IOERR  # type: ignore[misc]
+    def failing(connection: object) -> None:
+        error = book._store._ERROR("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR  # type: ignore[attr-defined]
         raise error
 
-    book.preview((gdp(0.5),))
-    monkeypatch.setattr(DefaultDialect, "do_commit", failing)
-    with refuses(LedgerBusy), monkeypatch.context() as patch:
-        patch.setattr(Ledger, "check", lambda *_, **__: None)
-        patch.setattr(Ledger, "preview", lambda *_, **__: None)
+    seen = book._account()
+    monkeypatch.setattr(book, "_account", lambda: seen)
+    monkeypatch.setattr(book._store, "_commit", failing)
+    with refuses(LedgerBusy):
         charge(book, gdp(0.5))
     monkeypatch.undo()
     assert book.verify().ok
@@ -376,3 +374,20 @@ def test_a_book_that_is_dropped_leaves_no_connection_for_a_fork(path: Path, in_f
         assert in_child(lambda: str(open_files())) == "0"
     finally:
         gc.enable()
+
+
+def test_a_connection_to_a_file_that_was_replaced_under_a_transaction_is_not_used_again(
+    path: Path, in_file: Ledger, tmp_path: Path
+) -> None:
+    """A statement of account is open while the file is replaced by another ledger, and another transaction sees that."""
+    other = tmp_path / "other.db"
+    Ledger.create(other, dataset="survey", budget=GDP(1.0)).close()
+    with in_file._store.reading() as old:
+        assert old.execute("SELECT count(*) FROM entry").fetchone() == (1,)
+        for file in tmp_path.glob("ledger.db*"):  # with its journal
+            file.rename(tmp_path / f"aside-{file.name}")
+        other.rename(path)
+        assert in_file.budget == gdp(1.0)
+    assert charge(in_file, gdp(0.5)).seq == 2
+    assert in_file.budget == gdp(1.0)
+    assert Ledger.open(path).show().units["spent_amount"] == UNIT

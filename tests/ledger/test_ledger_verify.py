@@ -18,11 +18,11 @@ from tests.messages import refuses
 from confide.errors import ConfideError
 from confide.guarantees import GDP, ApproxDP, PureDP
 from confide.ledger import Ledger, Receipt
-from confide.ledger.chain import budget as budgets, canonical, entry as entries, guarantee_to_text, row_hash
+from confide.ledger.chain import BUDGET, ENTRY, canonical, guarantee_to_text, row_hash
 from confide.ledger.currencies import currency_of
 
 ROWS = {"entry": 7, "budget": 1}
-CELLS = [(table.name, column.name) for table in (budgets, entries) for column in table.columns]
+CELLS = [*(("budget", column) for column in BUDGET), *(("entry", column) for column in ENTRY)]
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +135,7 @@ def test_two_rows_exchanged_are_found(original: Path) -> None:
 
 
 def test_an_entry_that_appears_is_found(original: Path) -> None:
-    columns = [column.name for column in entries.columns if column.name not in {"seq", "prev", "charge_seq"}]
+    columns = [column for column in ENTRY if column not in {"seq", "prev", "charge_seq"}]
     names = ", ".join(columns)
     source = "FROM entry WHERE dataset = 'survey' AND seq = 7"
     insert = f"INSERT INTO entry (seq, prev, {names}) SELECT 8, hash, {names} {source}"

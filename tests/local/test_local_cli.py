@@ -57,6 +57,15 @@ def test_a_table_is_protected_and_fitted(survey: pd.DataFrame) -> None:
     shown = good("local", "fit", "income ~ age + region", "p.parquet", "--report", "r.html", "--json").json["result"]
     assert shown["status"] == "valid" and shown["response"] == "income"
     assert "No protection at all" in Path("r.html").read_text()
+    within = good("local", "fit", "income ~ age + region", "p.parquet", "--bounds", "-1000:1000", "--json").json[
+        "result"
+    ]
+    assert within["status"] == "valid"
+    edge = run("local", "fit", "income ~ age + region", "p.parquet", "--bounds", "age=900:1000", "--json")
+    assert edge.json["result"]["status"] == "not_identified"
+    for wrong in ("age", "age=1:0"):
+        done = run("local", "fit", "income ~ age", "p.parquet", "--bounds", wrong)
+        assert done.code != 0 and "--bounds" in done.err
 
 
 def test_ctrl_c_after_the_charge_does_not_deny_it(survey: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,40 @@ def test_a_line_covers_its_coefficients(zeta: float, y_noised: bool) -> None:
     assert np.mean(hits, axis=0).min() > 0.86 and np.mean(hits) < 0.99
 
 
+@pytest.mark.parametrize(("loss", "response"), [("squared", "y"), ("logistic", "z")])
+def test_bounds_change_no_minimum_that_lies_within(loss: str, response: str) -> None:
+    """In the data's units, with and without the intercept among them."""
+    table = _protected(np.random.default_rng(3), 3_000, 0.0, 0.2)
+    formula = f"{response} ~ x0 + x1"
+    plain = cf.local.fit(table, formula, loss=loss)
+    assert plain.status == "valid"
+    away = 3 * plain.bse.to_numpy()
+    named = {k: (v - d, v + d) for k, v, d in zip(plain.params.index, plain.params, away, strict=True)}
+    for bounds in (named, {"x1": named["x1"]}, (-200.0, 200.0)):
+        within = cf.local.fit(table, formula, loss=loss, bounds=bounds)
+        assert within.status == "valid"
+        assert np.allclose(within.params, plain.params, atol=1e-2 * plain.bse.to_numpy())
+        assert np.allclose(within.bse, plain.bse, rtol=0.02)
+
+
+@pytest.mark.parametrize("name", ["Intercept", "x0"])
+@pytest.mark.parametrize("side", [-1, 1])
+def test_a_minimum_on_the_edge_is_no_answer(name: str, side: int) -> None:
+    table = _protected(np.random.default_rng(3), 3_000, 0.0, 0.2)
+    plain = cf.local.fit(table, "y ~ x0 + x1")
+    beside = plain.params[name] + side * plain.bse[name]
+    pair = (beside, beside + 5) if side > 0 else (beside - 5, beside)
+    found = cf.local.fit(table, "y ~ x0 + x1", bounds={name: pair})
+    assert found.status == "not_identified" and f"bounds of {name}" in found.reason
+    assert np.isnan(found.conf_int().to_numpy()).all()
+
+
+@pytest.mark.parametrize("bounds", [3, "ab", (1, 0), (0, np.inf), {"x0": (0,)}, {"x9": (0, 1)}])
+def test_bounds_that_are_none_are_refused(bounds: Any) -> None:
+    with refuses(cf.errors.PlanError):
+        cf.local.fit(_protected(np.random.default_rng(3), 200, 0.0, 0.2), "y ~ x0 + x1", bounds=bounds)
+
+
 @pytest.mark.parametrize("method", ["SL", "RB"])
 def test_log_odds_are_covered_where_the_naive_fit_covers_nothing(method: str) -> None:
     rng = np.random.default_rng(12)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 import confide as cf
 from tests.ledger.conftest import needs_server, url  # noqa: F401
@@ -116,12 +115,10 @@ def test_the_chain_knows_how_many_outputs_there_are(place: str | Path) -> None:
     stream.extend(_rows(5, 3), ids="id")
     assert book.verify().ok and "8 stored outputs" in [row.note for row in book.show().rows][-1]
     with book._store.writing(creating=True) as connection:
-        connection.execute(
-            text("UPDATE stream_output SET output = :other WHERE id = :one"), {"other": b"x" * 8, "one": b"1"}
-        )
+        connection.execute("UPDATE stream_output SET output = ? WHERE id = ?", (b"x" * 8, b"1"))
     assert "was changed" in book.verify().problems[0]
     with book._store.writing(creating=True) as connection:
-        connection.execute(text("DELETE FROM stream_output WHERE id = :one"), {"one": b"1"})
+        connection.execute("DELETE FROM stream_output WHERE id = ?", (b"1",))
     assert "7 stored outputs" in book.verify().problems[0]
     with refuses(cf.errors.PlanError):
         _open(place).extend(_rows(3), ids="id")
@@ -134,7 +131,7 @@ def test_outputs_under_another_entry_or_without_their_table_are_found(place: str
     _open(place).extend(_rows(3), ids="id")
     assert book.verify().ok and book.show().rows[2].kind == "outputs"
     with book._store.writing(creating=True) as connection:
-        connection.execute(text(change))
+        connection.execute(change)
     assert "the chain says 3" in book.verify().problems[0]
 
 

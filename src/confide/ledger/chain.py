@@ -12,21 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
-
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    Column,
-    ForeignKey,
-    ForeignKeyConstraint,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    UniqueConstraint,
-)
 
 from confide.guarantees import Guarantee, guarantee_from_dict
 
@@ -39,93 +26,98 @@ APPLICATION = "confide ledger"
 #: The columns in which a receipt equals its charge.
 SHARED = ("guarantee", "statements", "method", "plan_sha256")
 
-metadata = MetaData()
+_NAME, _WORD, _DIGEST, _TEXT, _WHOLE, _BYTES = "VARCHAR(200)", "VARCHAR(32)", "VARCHAR(64)", "TEXT", "BIGINT", "BLOB"
 
-budget = Table(
-    "budget",
-    metadata,
-    Column("dataset", String(200), primary_key=True),
-    Column("currency", String(16), nullable=False),
-    Column("relation", String(32), nullable=False),
-    Column("unit", Text, nullable=False),
-    Column("trust", String(32), nullable=False),
-    Column("guarantee", Text, nullable=False),  # the budget as canonical JSON, floats as hex
-    Column("limit_amount", BigInteger, nullable=False),  # units of 2^-40: mu^2, rho or epsilon
-    Column("limit_delta", BigInteger, nullable=False),  # units of 2^-60
-    Column("spent_amount", BigInteger, nullable=False),
-    Column("spent_delta", BigInteger, nullable=False),
-    Column("entries", BigInteger, nullable=False),  # seq of the last entry
-    Column("tip", String(64), nullable=False),  # hash of the last entry
-    Column("rows_per_unit", BigInteger, nullable=False),
-    Column("state", String(16), nullable=False),  # of an (epsilon, delta) budget: which rule
-    Column("stayed_amount", BigInteger, nullable=False),  # spent as pairs before converting
-    Column("stayed_delta", BigInteger, nullable=False),
+#: The columns of the three tables, each with its type; none may be empty but `charge_seq`.
+BUDGET = {
+    "dataset": _NAME,
+    "currency": "VARCHAR(16)",
+    "relation": _WORD,
+    "unit": _TEXT,
+    "trust": _WORD,
+    "guarantee": _TEXT,  # the budget as canonical JSON, floats as hex
+    "limit_amount": _WHOLE,  # units of 2^-40: mu^2, rho or epsilon
+    "limit_delta": _WHOLE,  # units of 2^-60
+    "spent_amount": _WHOLE,
+    "spent_delta": _WHOLE,
+    "entries": _WHOLE,  # seq of the last entry
+    "tip": _DIGEST,  # hash of the last entry
+    "rows_per_unit": _WHOLE,
+    "state": "VARCHAR(16)",  # of an (epsilon, delta) budget: which rule
+    "stayed_amount": _WHOLE,  # spent as pairs before converting
+    "stayed_delta": _WHOLE,
     # of an enforced unit: the key by which rows are chosen, in hexadecimal, and its SHA-256, which is under the hashes of the chain
-    Column("unit_key", String(64), nullable=False),
-    Column("key_sha256", String(64), nullable=False),
-    CheckConstraint("spent_amount >= 0 AND spent_delta >= 0", name="spent_not_negative"),
-)
-
-entry = Table(
-    "entry",
-    metadata,
-    Column("dataset", String(200), ForeignKey("budget.dataset"), primary_key=True),
-    Column("seq", BigInteger, primary_key=True, autoincrement=False),
-    Column("kind", String(8), nullable=False),  # open, charge, receipt, amend, convert, outputs
-    Column("time", String(32), nullable=False),  # UTC, ISO 8601
-    Column("guarantee", Text, nullable=False),  # canonical JSON: the budget, or the statement that was charged
+    "unit_key": _DIGEST,
+    "key_sha256": _DIGEST,
+}
+STREAM_OUTPUT = {
+    "dataset": _NAME,
+    "charge": _WHOLE,  # seq of what paid for the stream's version
+    "id": _BYTES,
+    "output": _BYTES,
+    "entry": _WHOLE,  # seq of the entry that tells of it
+}
+ENTRY = {
+    "dataset": _NAME,
+    "seq": _WHOLE,
+    "kind": "VARCHAR(8)",  # open, charge, receipt, amend, convert, outputs
+    "time": _WORD,  # UTC, ISO 8601
+    "guarantee": _TEXT,  # canonical JSON: the budget, or the statement that was charged
     # the price of a charge, the limit of open, amend and convert, 0 for the others
-    Column("amount", BigInteger, nullable=False),
-    Column("delta", BigInteger, nullable=False),
-    Column("statements", Text, nullable=False),  # canonical JSON: every statement that the release offered
-    Column("method", Text, nullable=False),
-    Column("title", Text, nullable=False),  # of a charge: what it pays for, in words
-    Column("plan_sha256", String(64), nullable=False),
-    Column("charge_seq", BigInteger),  # of a receipt: the charge that paid
-    Column("release_sha256", String(64), nullable=False),  # of outputs: their digest
-    Column("version", Text, nullable=False),
-    Column("note", Text, nullable=False),  # of open: the note; of amend: the reason; of outputs: how many
-    Column("prev", String(64), nullable=False),
-    Column("hash", String(64), nullable=False),
-    Column("after", Text, nullable=False),  # the terms after it
-    ForeignKeyConstraint(["dataset", "charge_seq"], ["entry.dataset", "entry.seq"]),
-    # Two writers that both believe they hold the lock collide here instead of forking the chain.
-    UniqueConstraint("dataset", "prev", name="one_successor"),
-    UniqueConstraint("dataset", "charge_seq", name="one_receipt"),
-    CheckConstraint("amount >= 0 AND delta >= 0", name="never_refunded"),
-)
+    "amount": _WHOLE,
+    "delta": _WHOLE,
+    "statements": _TEXT,  # canonical JSON: every statement that the release offered
+    "method": _TEXT,
+    "title": _TEXT,  # of a charge: what it pays for, in words
+    "plan_sha256": _DIGEST,
+    "charge_seq": _WHOLE,  # of a receipt: the charge that paid
+    "release_sha256": _DIGEST,  # of outputs: their digest
+    "version": _TEXT,
+    "note": _TEXT,  # of open: the note; of amend: the reason; of outputs: how many
+    "prev": _DIGEST,
+    "hash": _DIGEST,
+    "after": _TEXT,  # the terms after it
+}
 
-stream_output = Table(
-    "stream_output",
-    metadata,
-    Column("dataset", String(200), primary_key=True),
-    Column("charge", BigInteger, primary_key=True, autoincrement=False),  # seq of what paid for the stream's version
-    Column("id", LargeBinary, primary_key=True),
-    Column("output", LargeBinary, nullable=False),
-    Column("entry", BigInteger, nullable=False),  # seq of the entry that tells of it
-    sqlite_with_rowid=False,  # rows stand in their key's order, once
-)
 
-#: On a server: whose tables these are, and their version. One row.
-ledger_tables = Table(
-    "confide_ledger",
-    MetaData(),
-    Column("application", String(32), primary_key=True),
-    Column("format", BigInteger, nullable=False),
-)
+def _made(name: str, columns: Mapping[str, str], *rules: str) -> str:
+    kinds = [f"{column} {kind}{'' if column == 'charge_seq' else ' NOT NULL'}" for column, kind in columns.items()]
+    return f"CREATE TABLE {name} ({', '.join((*kinds, *rules))})"
+
+
+#: The statements that make the tables of a ledger, by their names, in order.
+TABLES = {
+    "budget": _made(
+        "budget",
+        BUDGET,
+        "PRIMARY KEY (dataset)",
+        "CONSTRAINT spent_not_negative CHECK (spent_amount >= 0 AND spent_delta >= 0)",
+    ),
+    # rows stand in their key's order, once
+    "stream_output": _made("stream_output", STREAM_OUTPUT, "PRIMARY KEY (dataset, charge, id)") + " WITHOUT ROWID",
+    "entry": _made(
+        "entry",
+        ENTRY,
+        "PRIMARY KEY (dataset, seq)",
+        "FOREIGN KEY(dataset, charge_seq) REFERENCES entry (dataset, seq)",
+        # Two writers that both believe they hold the lock collide here instead of forking the chain.
+        "CONSTRAINT one_successor UNIQUE (dataset, prev)",
+        "CONSTRAINT one_receipt UNIQUE (dataset, charge_seq)",
+        "CONSTRAINT never_refunded CHECK (amount >= 0 AND delta >= 0)",
+        "FOREIGN KEY(dataset) REFERENCES budget (dataset)",
+    ),
+}
 
 #: The columns of `budget` that each entry repeats as they stand after it; the end of the chain is the entry itself.
-TERMS = tuple(
-    sorted(column.name for column in budget.columns if column.name not in {"dataset", "entries", "tip", "unit_key"})
-)
+TERMS = tuple(sorted(BUDGET.keys() - {"dataset", "entries", "tip", "unit_key"}))
 
 #: The columns under an entry's hash: all but the hash itself and `prev`, which is hashed in front of them.
-CHAINED = tuple(column.name for column in entry.columns if column.name not in {"prev", "hash"})
-
+CHAINED = tuple(column for column in ENTRY if column not in {"prev", "hash"})
 
 #: What the first entry of a dataset follows.
 GENESIS = "0" * 64
 _AT = "charge_delta="
+_JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def canonical(value: Any) -> str:
@@ -134,7 +126,7 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": 1, "a": None})
     '{"a":null,"b":1}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _JSON.encode(value)
 
 
 def row_hash(prev: str, row: Mapping[str, Any]) -> str:
@@ -151,8 +143,9 @@ def guarantee_to_text(guarantee: Guarantee) -> str:
     return canonical(guarantee.to_dict())
 
 
+@lru_cache(maxsize=256)
 def guarantee_from_text(text: str) -> Guarantee:
-    """The inverse of `guarantee_to_text`."""
+    """The inverse of `guarantee_to_text`. Remembered: each charge reads the same budget again."""
     return guarantee_from_dict(json.loads(text))
 
 

@@ -12,8 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
-
 from confide._helpers import as_html
 from confide.errors import ConfideError, LedgerBusy, PlanError, PrivacyError
 from confide.guarantees import Guarantee
@@ -36,7 +34,7 @@ from confide.ledger.refusal import quote
 from confide.ledger.scope import check_dataset, check_pins, check_unit
 from confide.ledger.storage import rows
 from confide.ledger.storage.places import check_text, checked_path, store_of
-from confide.ledger.storage.store import Room, Store
+from confide.ledger.storage.store import Connection, Room, Store
 from confide.ledger.verify import checked_tip, examine
 
 # Units that no id column tells: a row, and an attribute of one under local trust.
@@ -104,17 +102,17 @@ def write_conversion(connection: Connection, account: Account, reason: str) -> A
     return account
 
 
-def taken_words(account: Account, new: Account, name: str, target: str) -> str:
+def taken_words(account: Account, new: Account, name: str) -> str:
     """Why a budget is not opened again, and what works: on the same terms that one, on others a second ledger."""
     taken = f"dataset {account.dataset!r} has a budget in {name} already, and a budget is never overwritten"
-    use = f"use it: Ledger.open({target!r}, dataset={account.dataset!r})"
+    use = f"use it: Ledger.open({name!r}, dataset={account.dataset!r})"
     apart = [
         f"{mine}, not {theirs}" for mine, theirs in zip(_terms(account), _terms(new), strict=True) if mine != theirs
     ]
     if not apart:
         return f"{taken}; {use}; change it: ledger.amend(budget, reason='...')"
-    file = Path(target)
-    beside = "OTHER_LEDGER" if "://" in target else str(file.with_stem(f"{file.stem}-{_file_name(account, new)}"))
+    file = Path(name)
+    beside = "OTHER_LEDGER" if "://" in name else str(file.with_stem(f"{file.stem}-{_file_name(account, new)}"))
     whose = "" if new.unit in _BARE and new.rows_per_unit == 1 else f", unit={new.unit!r}"
     rows_of = "" if new.enforced or not whose else f", rows_per_unit={new.rows_per_unit}"
     return (
@@ -302,7 +300,7 @@ class Ledger:
             taken = next((name for name in rows.dataset_names(connection) if same_name(name, dataset)), None)
             if taken is not None:
                 held = Account.of(rows.budget_row(connection, taken) or {})
-                raise PlanError(taken_words(held, new, store.name, store.target))
+                raise PlanError(taken_words(held, new, store.name))
             rows.open_ledger(connection, new, note)
         return cls(store, dataset)
 
@@ -340,14 +338,14 @@ class Ledger:
             if len(known) != 1:
                 raise PlanError(
                     f"{store.name} holds the datasets {listed}",
-                    f"say which: Ledger.open({store.target!r}, dataset=...)",
+                    f"say which: Ledger.open({store.name!r}, dataset=...)",
                 )
             dataset = known[0]
         found = next((name for name in known if isinstance(dataset, str) and same_name(name, dataset)), None)
         if found is None:
             raise PlanError(
                 f"there is no dataset {dataset!r} in {store.name}; it holds {listed}",
-                f"open a budget for it: Ledger.create({store.target!r}, dataset={dataset!r}, budget=...)",
+                f"open a budget for it: Ledger.create({store.name!r}, dataset={dataset!r}, budget=...)",
             )
         return cls(store, found)
 
@@ -601,8 +599,9 @@ class Ledger:
         check_text("title", title)
         _check_digest("plan_sha256", plan_sha256)
         # a refusal needs no lock, since totals only grow; a grant is decided only under it
-        self.check(dataset=dataset, unit=unit, rows_per_unit=rows_per_unit, enforced=enforced)
-        self.preview(statements, charge_delta=charge_delta, convert_ledger=convert_ledger)
+        seen = self._account()
+        check_pins(seen, dataset, unit, rows_per_unit, enforced=enforced)
+        choose(as_converted(seen) if convert_ledger else seen, statements, charge_delta)
         with self._store.writing() as connection:
             account = rows.locked_account(connection, self._dataset)
             check_pins(account, dataset, unit, rows_per_unit, enforced=enforced)
@@ -804,7 +803,9 @@ class Ledger:
             with self._store.reading() as connection:
                 budget = rows.budget_row(connection, self._dataset)
                 chain = rows.chain_rows(connection, self._dataset)
-                stored = stored_outputs(connection, self._dataset)
+                # where somebody took their table away the chain says what is missing
+                there = self._store.has_table(connection, "stream_output")
+                stored = stored_outputs(connection, self._dataset) if there else {}
         except ConfideError as error:
             return Verification(False, (str(error),), 0, GENESIS)
         return examine(self._dataset, budget, chain, tips, damage, stored)
@@ -893,7 +894,7 @@ class Ledger:
         return as_html(f"{self.show()}\n\nwhat is left is enough for {'; '.join(self.buys())}")
 
     def __repr__(self) -> str:
-        return f"Ledger.open({self._store.target!r}, dataset={self._dataset!r})"
+        return f"Ledger.open({self._store.name!r}, dataset={self._dataset!r})"
 
     def _account(self) -> Account:
         with self._store.reading() as connection:

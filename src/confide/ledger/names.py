@@ -25,6 +25,8 @@ def folded(name: str) -> str:
     >>> folded("  Ｓurvey ") == folded("SURVEY") == folded("sur\\u034fvey") == "survey"
     True
     """
+    if name.isascii():  # nothing to drop, and its own normal form
+        return name.lower().strip()
     # what is dropped can be between letters that join; folding can undo the normal form, so that it is taken again
     seen = "".join(char for char in name if not any(low <= ord(char) <= high for low, high in _IGNORABLE))
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", seen).casefold()).strip()

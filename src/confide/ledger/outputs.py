@@ -19,20 +19,13 @@ from itertools import chain, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import (
-    Connection,
-    func,
-    inspect,
-    select,
-)
-
 from confide.errors import PlanError
-from confide.ledger.chain import guarantee_to_text, stream_output as _outputs
+from confide.ledger.chain import STREAM_OUTPUT, guarantee_to_text
 from confide.ledger.storage import rows
 
 if TYPE_CHECKING:
     from confide.ledger.account import Account
-    from confide.ledger.storage.store import Store
+    from confide.ledger.storage.store import Connection, Store
 
 
 # Ids that one statement asks for, and rows that one stores; databases limit the number of parameters.
@@ -84,15 +77,14 @@ class Outputs:
     def _add(
         self, connection: Connection, account: Account, charge: int, before: int, made: Mapping[bytes, bytes]
     ) -> tuple[dict[str, Any], Account]:
-        """Store outputs, and the entry that tells of them. By the driver itself: what is put between for types costs more than the rows."""
-        mark, entry = _mark(connection), account.entries + 1
+        """Store outputs, and the entry that tells of them."""
         added = sorted(made.items())  # as the table keeps them
-        each = f"({', '.join([mark] * 5)})"
+        each = f"({', '.join('?' * len(STREAM_OUTPUT))})"
 
         def put(some: Sequence[tuple[bytes, bytes]], together: int) -> None:
-            many = f"INSERT INTO {_outputs.name} (dataset, charge, id, output, entry) VALUES {', '.join([each] * together)}"
-            whole = [(self._dataset, charge, *one, entry) for one in some]
-            connection.exec_driver_sql(many, [tuple(chain.from_iterable(some)) for some in _pieces(whole, together)])
+            many = f"INSERT INTO stream_output ({', '.join(STREAM_OUTPUT)}) VALUES {', '.join([each] * together)}"
+            whole = [(self._dataset, charge, *one, account.entries + 1) for one in some]
+            connection.executemany(many, [tuple(chain.from_iterable(some)) for some in _pieces(whole, together)])
 
         even = len(added) - len(added) % _TOGETHER
         if even:
@@ -111,8 +103,8 @@ class Outputs:
 
     def _check_count(self, connection: Connection, charge: int, said: int) -> None:
         """Refuse to draw where the table has another number of outputs than the chain says."""
-        own = _outputs.c.dataset == self._dataset, _outputs.c.charge == charge
-        there = connection.execute(select(func.count()).select_from(_outputs).where(*own)).scalar_one()
+        count = "SELECT count(*) FROM stream_output WHERE dataset = ? AND charge = ?"
+        (there,) = connection.execute(count, (self._dataset, charge)).fetchone()
         if said != there:
             raise PlanError(
                 f"the stream has {there:,} stored outputs, and the chain says {said:,}: an id that was published would be "
@@ -121,37 +113,24 @@ class Outputs:
             )
 
     def _known(self, connection: Connection, charge: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The stored outputs of these ids, asked by the driver itself."""
-        mark = _mark(connection)
+        """The stored outputs of these ids."""
         found: dict[bytes, bytes] = {}
-        asked = list(dict.fromkeys(ids))
-        for some in _pieces(asked, _ASKED):
-            query = (
-                f"SELECT id, output FROM {_outputs.name} WHERE dataset = {mark} AND charge = {mark} AND id IN "
-                f"({', '.join([mark] * len(some))})"
-            )
-            answers = connection.exec_driver_sql(query, (self._dataset, charge, *some))
-            found |= {bytes(one): bytes(output) for one, output in answers}
+        for some in _pieces(list(dict.fromkeys(ids)), _ASKED):
+            marks = ", ".join("?" * len(some))
+            query = f"SELECT id, output FROM stream_output WHERE dataset = ? AND charge = ? AND id IN ({marks})"
+            stored = connection.execute(query, (self._dataset, charge, *some))
+            found |= {bytes(one): bytes(output) for one, output in stored}
         return found
 
 
 def stored_outputs(connection: Connection, dataset: str) -> dict[tuple[int, int], tuple[int, str]]:
     """(charge, entry) -> (how many outputs name the two, their digest), by going through all that a dataset stores."""
-    if not inspect(connection).has_table(_outputs.name):  # somebody took it away: the chain says what is missing
-        return {}
-    own = _outputs.c
-    query = select(own.charge, own.entry, own.id, own.output).where(own.dataset == dataset)
-    found = connection.execution_options(yield_per=_ASKED).execute(query.order_by(own.charge, own.entry, own.id))
+    query = "SELECT charge, entry, id, output FROM stream_output WHERE dataset = ? ORDER BY charge, entry, id"
     told = {}
-    for key, some in groupby(found, itemgetter(0, 1)):
+    for key, some in groupby(connection.stream(query, (dataset,)), itemgetter(0, 1)):
         outputs = [(bytes(one), bytes(output)) for _, _, one, output in some]
         told[int(key[0]), int(key[1])] = len(outputs), _digest(outputs)
     return told
-
-
-def _mark(connection: Connection) -> str:
-    """Where the driver puts a parameter."""
-    return "?" if connection.dialect.paramstyle == "qmark" else "%s"
 
 
 def _pieces(whole: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:

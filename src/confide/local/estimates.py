@@ -36,6 +36,7 @@ from confide.local.files import read_protected
 from confide.local.fits.fitting import FIRM, SMOOTHING, Fitted, Model, beyond, fitted, own_intercept
 from confide.local.fits.losses import METHODS, Check, Huber, Loss, loss_named
 from confide.local.noise_levels import Noised, ProtectedColumn, Protection
+from confide.local.parameter_bounds import Bounds, checked_bounds, of_intercept, on_edge, scaled_bounds
 from confide.results.estimates import Estimates
 from confide.results.pages.content import Column, check_alpha
 
@@ -90,6 +91,7 @@ def fit(
     method: str = "auto",
     tau: float | None = None,
     k: float | None = None,
+    bounds: Bounds | None = None,
     seed: int = 0,
 ) -> ProtectedEstimates:
     """Fit a formula to a table of protected rows.
@@ -114,6 +116,10 @@ def fit(
         Quantile of the loss "quantile".
     k : float, optional
         Corner of the loss "huber", in units of the response.
+    bounds : (float, float) or mapping of str to (float, float), optional
+        Public bounds of the coefficients, in units of the data: one pair for
+        all, or a pair by name. The rest lies within 10 of zero in units of the
+        declared bounds.
     seed : int, default 0
         Seed of the starting values, and of the draw that DR and SL add where
         zeta is above 0. Nothing secret rests on it.
@@ -124,8 +130,8 @@ def fit(
         Coefficients with normal intervals that account for sampling and for the
         noise of the protection. The status is "imprecise" where the curvature
         is not clearly above zero. It is "not_identified" where the corrected
-        loss has no interior minimum, and "partial" where the intercept of a
-        quantile regression is unknown.
+        loss has no interior minimum, or has it on the edge of `bounds`. It is
+        "partial" where the intercept of a quantile regression is unknown.
 
     Raises
     ------
@@ -157,11 +163,12 @@ def fit(
     'valid'
     """
     frame, told, digest = read_protected(data)
-    chosen = loss_named(loss, tau, k)
+    chosen, within = loss_named(loss, tau, k), checked_bounds(bounds)
     how = _method(method, told)
-    model = Model.of(frame, told, formula, chosen)
-    done = _firmest(chosen, how, model, seed)
-    return _table(model, told, digest, chosen, how, done, formula)
+    model = Model.of(frame, told, formula, chosen, centred=not of_intercept(within))
+    ends = scaled_bounds(within, model)
+    done = _firmest(chosen, how, model, seed, ends)
+    return _table(model, told, digest, chosen, how, done, formula, on_edge(done, ends, model))
 
 
 def _method(method: str, told: Protection) -> str:
@@ -179,10 +186,10 @@ def scaled(loss: Loss, model: Model) -> Loss:
     return loss
 
 
-def _firmest(loss: Loss, method: str, model: Model, seed: int) -> Fitted:
+def _firmest(loss: Loss, method: str, model: Model, seed: int, ends: tuple[Array, Array] | None) -> Fitted:
     """The fit; where no row is without noise, a kinked loss at the least smoothing whose curvature is firm."""
     own = scaled(loss, model)
-    first = fitted(own, method, model.rows, seed=seed)
+    first = fitted(own, method, model.rows, seed=seed, bounds=ends)
     if not loss.kinked or model.rows.zeta > 0 or method == "naive":
         return first
     unit = first.h / SMOOTHING
@@ -190,15 +197,15 @@ def _firmest(loss: Loss, method: str, model: Model, seed: int) -> Fitted:
     for wider in _WIDER:
         if done.identified and done.firm >= FIRM:
             break
-        done = fitted(own, method, model.rows, seed=seed, h=wider * SMOOTHING * unit)
+        done = fitted(own, method, model.rows, seed=seed, h=wider * SMOOTHING * unit, bounds=ends)
     return done
 
 
 def _table(
-    model: Model, told: Protection, digest: str, loss: Loss, method: str, done: Fitted, formula: str
+    model: Model, told: Protection, digest: str, loss: Loss, method: str, done: Fitted, formula: str, edge: str
 ) -> ProtectedEstimates:
     p = len(model.names)
-    status, reason = _status(done, loss, method)
+    status, reason = ("not_identified", edge) if edge else _status(done, loss, method)
     estimates, covariance = np.full(p, nan), np.full((p, p), nan)
     if status != "not_identified":
         estimates, covariance = model.in_units(done.theta, done.covariance)

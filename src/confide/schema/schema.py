@@ -723,15 +723,20 @@ class Schema:
                 )
         if n > _MOST_PRACTICE:
             raise SchemaError(f"n must be at most {_MOST_PRACTICE:,} rows, got {n!r}", "write sample(1000, seed=1)")
-        generator = np.random.default_rng(seed)
-        frame = pd.DataFrame({name: _practice(self.columns[name], n, generator) for name in self.in_data})
-        if isinstance(self.unit, Unit):
-            # each row a unit of its own
-            frame[self.unit.column] = np.arange(n)
-        if self.cluster is not None:
-            frame[self.cluster.column] = np.arange(n) // max(round(self.cluster.size), 1)
+        frame = pd.DataFrame(self.simulated(int(n), int(seed)))
         frame.attrs["practice"] = True
         return frame
+
+    def simulated(self, n: int, seed: int) -> dict[str, NDArray[Any]]:
+        """The columns of `sample`, without pandas."""
+        generator = np.random.default_rng(seed)
+        found = {name: _practice(self.columns[name], n, generator) for name in self.in_data}
+        if isinstance(self.unit, Unit):
+            # each row a unit of its own
+            found[self.unit.column] = np.arange(n)
+        if self.cluster is not None:
+            found[self.cluster.column] = np.arange(n) // max(round(self.cluster.size), 1)
+        return found
 
 
 def _derived(given: Any, columns: Mapping[str, Column], ids: tuple[Any, ...]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def simulated_source(source: Source) -> RecordSource:
     """Simulated rows of a source's schema, read as its records are where `confide.read` made it."""
     if isinstance(source, RecordSource):
         return source.like(simulated_parts(source._parts, source.schema, (*source.schema.in_data, *source.schema.ids)))
-    return read(source.schema.sample(SIMULATED_ROWS, seed=1), source.schema)
+    return read(source.schema.simulated(SIMULATED_ROWS, seed=1), source.schema)
 
 
 def simulated_parts(parts: Sequence[Part], schema: Schema, names: Sequence[str]) -> list[Part]:
@@ -45,16 +45,16 @@ def simulated_parts(parts: Sequence[Part], schema: Schema, names: Sequence[str])
 
     names: the columns of the schema, and its ids.
     """
-    frame = schema.sample(SIMULATED_ROWS, seed=1)
+    rows = schema.simulated(SIMULATED_ROWS, seed=1)
     forms = {_form(part, names): part for part in parts}
     found = []
     for part in forms.values():
-        there = [name for name in names if name in part.names and name in frame.columns]
+        there = [name for name in names if name in part.names and name in rows]
         # text has no types
         typed = not isinstance(_plain(part), CsvPart)
         kinds = {name: part.kind(name) if typed else None for name in there}
         found.append(
-            _as(part, {name: _cells(_written(frame, name, schema, kinds[name]), kinds[name]) for name in there})
+            _as(part, {name: _cells(_written(rows[name], schema.columns.get(name), kinds[name]), kinds[name]) for name in there})
         )
     return found
 
@@ -99,10 +99,11 @@ def _as(part: Part, cells: dict[str, Any]) -> Part:
     return from_mapping(cells, tuple(cells))
 
 
-def _written(frame: Any, name: str, schema: Schema, kind: Any) -> Any:
-    """A simulated column as the records' own are written: dates as text in their format, or as numbers, where they are not typed."""
-    values = frame[name].to_numpy()
-    column: Any = schema.columns.get(name)  # an id is none
+def _written(values: Any, column: Any, kind: Any) -> Any:
+    """A simulated column as the records' own are written: dates as text in their format, or as numbers, where they are not typed.
+
+    column: of the schema; None for an id.
+    """
     if column is None or column.kind != "date" or is_typed_date(kind):
         return values
     days = values.astype("datetime64[D]").astype(np.int64)

@@ -7,9 +7,11 @@ from math import pi, sqrt
 
 import numpy as np
 from scipy import stats
+from scipy.optimize import brentq
 
 from confide.guarantees.curves import symmetric_laplace, zero_inflated
 from confide_lab.errata.register import Check, Finding, near
+from confide_lab.experiments.zil_regressions import Wang
 from confide_lab.published.zil import exact_rmse, protected
 
 __all__ = ["CHECKS"]
@@ -58,28 +60,55 @@ def scales() -> list[Finding]:
 
 
 def second_block() -> list[Finding]:
-    """E4: the error of SL at noise 1.2 and 1.4."""
+    """E4: the errors of SL at the stated noise, and the noise at which each printed error is exact."""
+    at_stated = [
+        near(f"SL at noise 1.4, {h}", text, exact_rmse("SL", h, 1.4, 0.05, 500), 0.315, 2.5e-3)
+        for h, text in (("ReLU", "0.252"), ("indicator", "0.294"))
+    ]
     cases = (
-        (1.2, "ReLU", "0.252 at 1.4", 0.252),
-        (1.2, "indicator", "0.294 at 1.4", 0.294),
-        (1.4, "ReLU", "0.252", 0.315),
-        (1.4, "indicator", "0.294", 0.315),
+        ("SL", "ReLU", 500, 0.252, 1.20),
+        ("SL", "indicator", 500, 0.294, 1.20),
+        ("DR", "ReLU", 500, 0.184, 1.15),
+        ("DR", "ReLU", 1000, 0.131, 1.16),
+        ("DR", "indicator", 500, 0.326, 1.14),
+        ("DR", "indicator", 1000, 0.230, 1.12),
+        ("DR", "sine", 500, 0.358, 1.39),
     )
-    return [
-        near(f"SL at noise {lam:g}, {h}", text, exact_rmse("SL", h, lam, 0.05, 500), value, 2.5e-3)
-        for lam, h, text, value in cases
+    return at_stated + [
+        near(
+            f"noise at which {method} of {h} has {printed:g}, n = {n}",
+            "1.4",
+            _noise_of(method, h, n, printed),
+            value,
+            5e-3,
+        )
+        for method, h, n, printed, value in cases
     ]
 
 
+def _noise_of(method: str, h: str, n: int, printed: float) -> float:
+    """The noise sd in (.9, 1.6) whose exact error at zeta = .05 is the printed one."""
+    return float(brentq(lambda lam: exact_rmse(method, h, lam, 0.05, n) - printed, 0.9, 1.6))
+
+
 def oracle() -> list[Finding]:
-    """E6: standard errors of least squares and of median regression at n = 2,500."""
+    """E6: standard errors of least squares, of median regression, and of the smoothed loss of sCL, at n = 2,500."""
     slope = 1.0 / sqrt(2500 * float(stats.truncnorm(-1, 1).var()))
     return [
         near("least squares, intercept", "0.020 of median regression", 1 / 50, 0.0200, 1e-3),
         near("least squares, slopes", "0.037 of median regression", slope, 0.0371, 2e-3),
         near("median regression, intercept", "0.020", sqrt(pi / 2) / 50, 0.0251, 3e-3),
         near("median regression, slopes", "0.037", sqrt(pi / 2) * slope, 0.0465, 3e-3),
+        near("smoothed loss, bandwidth 2, intercept", "0.020", _smooth(2.0) / 50, 0.0202, 3e-3),
+        near("smoothed loss, bandwidth 2, slopes", "0.037", _smooth(2.0) * slope, 0.0375, 3e-3),
     ]
+
+
+def _smooth(bandwidth: float) -> float:
+    """The standard deviation of n^(1/2) times the intercept by the smoothed loss of sCL, errors standard normal, by quadrature."""
+    points, each = np.polynomial.hermite_e.hermegauss(80)
+    loss, weights, zero = Wang(h=bandwidth), each / each.sum(), np.zeros(len(points))
+    return sqrt(float(weights @ loss.slope(zero, points) ** 2)) / float(weights @ loss.bend(zero, points))
 
 
 def order_of_rows() -> list[Finding]:

@@ -30,6 +30,8 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "gptr.logistic": "confide_lab.experiments.gptr_logistic:LOGISTIC",
     "gptr.search": "confide_lab.experiments.gptr_search:SEARCH",
     "gptr.intervals": "confide_lab.experiments.gptr:INTERVALS",
+    "intervals.regions": "confide_lab.experiments.joint_regions:REGIONS",
+    "models.comparison": "confide_lab.experiments.model_comparison:MODELS",
     "pate.figure2": "confide_lab.experiments.pate:FIGURE2",
     "pca.comparison": "confide_lab.experiments.pca:COMPARISON",
     "precise.calibration": "confide_lab.experiments.precise_calibration:CALIBRATION",
@@ -41,7 +43,8 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "precise.regression": "confide_lab.experiments.precise_line:REGRESSION",
     "precise.table2": "confide_lab.experiments.precise_constants:TABLE2",
     "precise.table3": "confide_lab.experiments.precise_paper:TABLE3",
-    "precise.table4": "confide_lab.experiments.precise_paper:TABLE4",
+    "precise.table4": "confide_lab.experiments.precise_table4:TABLE4",
+    "ptr.features": "confide_lab.experiments.own_mechanisms:OWN",
     "ssp2.bootstrap": "confide_lab.experiments.ssp2_tables:BOOTSTRAP",
     "ssp2.cells": "confide_lab.experiments.ssp2_simulated:CELLS",
     "ssp2.fresh": "confide_lab.experiments.ssp2_simulated:FRESH_CELLS",
@@ -67,6 +70,7 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "zil.table1": "confide_lab.experiments.zil_functionals:TABLE1",
     "zil.table2": "confide_lab.experiments.zil_regressions:TABLE2",
     "zil.table3": "confide_lab.experiments.zil_regressions:TABLE3",
+    "zil.variance": "confide_lab.experiments.zil_variance:VARIANCE",
 }
 
 

@@ -21,6 +21,7 @@ from confide.classification import ClassMeans, ClassModel, EfficientPTRBayes
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Quantity, Record
 from confide_lab.experiments.eptr_classes import METHODS, TITLES, ClassCase, balanced_error, classified
 from confide_lab.experiments.measures import shared
+from confide_lab.judging import below
 
 __all__ = ["FIGURE1", "INTERVALS", "PAPER"]
 
@@ -61,7 +62,7 @@ _SHOWN = (
 
 def _checks(records: Sequence[Record]) -> list[Check]:
     """Orders of the errors, in every setting of a block."""
-    errors = {(str(row["setting"]), row["method"]): row["value"] for row in records if row["quantity"] == "error"}
+    errors = {(str(row["setting"]), row["method"]): row for row in records if row["quantity"] == "error"}
     found = []
     for better, worse, name in (
         ("naive_bayes", "eptr_literal", "DPNB, correctly built and pure, beats the paper's ePTR"),
@@ -70,10 +71,11 @@ def _checks(records: Sequence[Record]) -> list[Check]:
         ("eptr_literal", "dpnb_literal", "the paper's order: ePTR before DPNB as compared"),
     ):
         settings = [setting for setting, method in errors if method == better and (setting, worse) in errors]
-        pairs = [(errors[setting, better], errors[setting, worse]) for setting in settings]
-        if pairs:
-            holds = sum(one < other for one, other in pairs)
-            found.append(Check(name, holds == len(pairs), f"in {holds} of {len(pairs)} settings"))
+        states = [below(name, errors[setting, better], errors[setting, worse]).ok for setting in settings]
+        if states:
+            holds, fails = states.count(True), states.count(False)
+            text = f"in {holds} of {len(states)} settings, {fails} the other way, {states.count(None)} open"
+            found.append(Check(name, False if fails else holds == len(states) or None, text))
     return found
 
 

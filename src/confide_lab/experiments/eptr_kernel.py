@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.typing import NDArray
-from scipy import stats
 
 import confide as cf
 from confide.methods.curves.efficient_ptr import EfficientPTRKernel
@@ -20,6 +19,7 @@ from confide.methods.curves.kernel import Kernel
 from confide_lab.datasets import available, table
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Quantity, Record
 from confide_lab.experiments.measures import shared
+from confide_lab.judging import below, covers
 from confide_lab.methods.wavelet import Wavelet
 from confide_lab.published.eptr_kernel import eptr_kernel, wavelet_code
 
@@ -137,7 +137,7 @@ def measure_twenty(at: Mapping[str, Any], generator: np.random.Generator) -> dic
 
 def _twenty(records: Sequence[Record]) -> list[Check]:
     return [
-        Check("twenty points by Kernel below .008", r["value"] < 0.008, f"{r['value']:.4f}")
+        below("twenty points by Kernel below .008", r, 0.008)
         for r in records
         if r["method"] == "kernel_curve" and r["quantity"] == "error" and r["value"] is not None
     ]
@@ -193,19 +193,14 @@ def _coverages(records: Sequence[Record]) -> list[Check]:
     for r in records:
         if r["value"] is None or r["quantity"] not in ("covered", "sampling only", "whole"):
             continue
-        name, value, n = f"{r['setting']['cell']} {r['method']}", r["value"], r["replications"]
-        hits = round(value * n)
-        low = float(stats.beta.ppf(0.0005, hits, n - hits + 1)) if hits else 0.0
-        high = float(stats.beta.ppf(0.9995, hits + 1, n - hits)) if hits < n else 1.0
-        text = f"{value:.3f} [{low:.3f}, {high:.3f}]"
+        name = f"{r['setting']['cell']} {r['method']}"
         if r["quantity"] == "covered":
             # residuals up to the whole range are never clipped, which makes the default wider than it need be here
-            most = 1.0 if r["method"] == "default" else 0.97
-            found.append(Check(f"{name}: coverage from .92 to {most:g}", high >= 0.92 and low <= most, text))
+            found.append(covers(f"{name}: coverage", r, 0.92, 1.0 if r["method"] == "default" else 0.97))
         elif r["quantity"] == "whole":
-            found.append(Check(f"{name}: the band holds the whole curve at 95 %", high >= 0.95, text))
+            found.append(covers(f"{name}: the band holds the whole curve", r, 0.95))
         else:
-            found.append(Check(f"{name}: sampling alone falls short", value < 0.9, text))
+            found.append(below(f"{name}: sampling alone falls short of .9", r, 0.9))
     return found
 
 

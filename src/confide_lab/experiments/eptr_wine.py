@@ -19,6 +19,7 @@ from confide_lab.designs import case_of
 from confide_lab.experiment import Check, Record
 from confide_lab.experiments.eptr_lines import DELTA, Bounds, line_of_method
 from confide_lab.experiments.measures import shared
+from confide_lab.judging import told
 
 __all__ = ["WINE", "WINE_BUDGETS", "WINE_METHODS", "measure_bottom", "measure_wine", "never_replies", "wine_missing"]
 
@@ -80,7 +81,8 @@ def never_replies(records: Sequence[Record]) -> list[Check]:
             replies = round(rate["value"] * rate["replications"])
             ok = stats.binom.sf(replies - 1, rate["replications"], DELTA) > 1e-3 and away["value"] <= 1e-12
             text = f"{replies} of {rate['replications']} replied, the rest within {away['value']:.1g} of the constant"
-            found.append(Check(f"{method} at a fifth, epsilon = {epsilon:g}: no reply", bool(ok), text))
+            name = f"{method} at a fifth, epsilon = {epsilon:g}: no reply"
+            found.append(told(name, bool(ok), text, runs=rate["replications"]))
     return found
 
 

@@ -14,6 +14,7 @@ from confide_lab.experiment import Block, Check, Drawing, Experiment, Quantity, 
 from confide_lab.experiments.gptr_fits import FITS, Split, ssp_gdp
 from confide_lab.experiments.measures import shared
 from confide_lab.experiments.real_tables import case_of_table
+from confide_lab.judging import below, runs_that_tell, told
 
 __all__ = ["FIGURE1", "INTERVALS"]
 
@@ -27,6 +28,8 @@ _SIMULATED = {"sim17000x12": (17_000, 12, 12), "sim200000x9": (200_000, 9, 15)}
 _REAL = ("airfoil", "concrete", "energy", "bike", "elevators", "casp")
 _SETS = (*_REAL, *_SIMULATED)
 _EPSILONS = (0.2, 1.0, 5.0)
+#: What the paper draws beside OPS-PTR, as printed.
+_COMPARED = ("outpert_literal", "ops_balanced_literal", "adaops_literal")
 
 
 @lru_cache(maxsize=2)
@@ -61,23 +64,23 @@ def measure_figure1(at: Mapping[str, Any], generator: np.random.Generator) -> di
 
 
 def _orderings(records: Sequence[Record]) -> list[Check]:
-    """Noisy second moments against AdaSSP as published at epsilon >= 1, and what beats the public part alone."""
+    """The paper's order, OPS-PTR before the other three, whatever is private of it; noisy second moments against AdaSSP at epsilon >= 1."""
     found = []
-    values = {
-        (r["setting"]["data"], r["setting"]["epsilon"], r["method"]): r["value"]
+    by = {
+        (r["setting"]["data"], r["setting"]["epsilon"], r["method"]): r
         for r in records
         if r["quantity"] == "mse" and r["value"] is not None
     }
-    for data, epsilon in dict.fromkeys((d, e) for d, e, _ in values):
-        own = {method: value for (d, e, method), value in values.items() if (d, e) == (data, epsilon)}
+    for data, epsilon in dict.fromkeys((d, e) for d, e, _ in by):
+        own = {method: row for (d, e, method), row in by.items() if (d, e) == (data, epsilon)}
+        for method in ("ops_ptr_literal", "ops_ptr_selected"):
+            if {method, *_COMPARED} <= own.keys():
+                best = min((own[name] for name in _COMPARED), key=lambda r: float(r["value"]))
+                name = f"the paper's order, {data}, epsilon {epsilon:g}: {method} best of four ({best['method']})"
+                found.append(below(name, own[method], best))
         if epsilon >= 1 and {"ssp_gdp", "adassp_literal"} <= own.keys():
-            found.append(
-                Check(
-                    f"{data}, epsilon {epsilon:g}: SSP-GDP no worse than AdaSSP as published",
-                    own["ssp_gdp"] <= own["adassp_literal"] * 1.005,
-                    f"{own['ssp_gdp']:.4f}, {own['adassp_literal']:.4f}",
-                )
-            )
+            name = f"{data}, epsilon {epsilon:g}: SSP-GDP no worse than AdaSSP as published"
+            found.append(below(name, own["ssp_gdp"], own["adassp_literal"], times=1.005))
     return found
 
 
@@ -91,7 +94,9 @@ FIGURE1 = Experiment(
             tuple(FITS),
             measure_figure1,
             (Quantity("mse", "median", label="median test MSE"), Quantity("replied", "mean", label="share of replies")),
-            replications=7,
+            replications=100,
+            # dear ones, most of them not what the paper drew
+            fewer={"adaops": 7, "ops_ptr_selected": 20, "posterior_sampling": 7, "ols": 20},
             checks=_orderings,
             drawing=Drawing("lines", "epsilon", "mse", "data", "x", y_label="test MSE", x_label="epsilon"),
             titles={
@@ -213,16 +218,21 @@ def _intervals_for(records: Sequence[Record]) -> list[Check]:
     found = []
     for r in records:
         if r["quantity"] == "covered" and r["value"] is not None and r["method"] in ("ssp_gdp", "ssp"):
-            ok = 0.93 <= r["value"] <= 0.975
-            found.append(
-                Check(f"{r['method']} {r['setting']['cell']}: coverage in [.93, .975]", ok, f"{r['value']:.4f}")
-            )
+            ok, runs = 0.93 <= r["value"] <= 0.975, r["replications"]
+            name = f"{r['method']} {r['setting']['cell']}: coverage in [.93, .975]"
+            found.append(told(name, ok, f"{r['value']:.4f}", runs=runs, least=runs_that_tell(0.93)))
     return found
 
 
 def _covers_ridge(records: Sequence[Record]) -> list[Check]:
     return [
-        Check(f"ridge line at {r['setting']['cell']}: covered at least .94", r["value"] >= 0.94, f"{r['value']:.4f}")
+        told(
+            f"ridge line at {r['setting']['cell']}: covered at least .94",
+            r["value"] >= 0.94,
+            f"{r['value']:.4f}",
+            runs=r["replications"],
+            least=runs_that_tell(0.94),
+        )
         for r in records
         if r["quantity"] == "covered" and r["value"] is not None
     ]

@@ -21,6 +21,7 @@ from confide.sources import read
 from confide_lab.datasets import available, table
 from confide_lab.experiment import Block, Check, Experiment, Quantity, Record
 from confide_lab.experiments.measures import shared
+from confide_lab.judging import below
 from confide_lab.methods.logistic.methods import LogisticObjective, LogisticOutput, LogisticPTR
 from confide_lab.published import generalized_ptr_glm as glm
 
@@ -157,14 +158,14 @@ def measure_losses(at: Mapping[str, Any], generator: np.random.Generator) -> dic
 
 def _orderings(records: Sequence[Record]) -> list[Check]:
     """Objective perturbation is nowhere worse than output perturbation."""
-    values = {(r["setting"]["setting"], r["method"]): r["value"] for r in records if r["quantity"] == "logloss"}
+    values = {(r["setting"]["setting"], r["method"]): r for r in records if r["quantity"] == "logloss"}
     found = []
     for setting in dict.fromkeys(setting for setting, _ in values):
         for better in ("objective", "objective_general"):
             own, other = values.get((setting, better)), values.get((setting, "output"))
             if own is not None and other is not None:
                 name = f"{setting}: {better} <= output"
-                found.append(Check(name, own <= other + 5e-4, f"{own:.4f}, {other:.4f}"))
+                found.append(below(name, own, other, plus=5e-4))
     return found
 
 

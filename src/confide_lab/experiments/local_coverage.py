@@ -73,6 +73,8 @@ DESIGNS = {
     "median, unequal errors, d=4": Design("quantile", 5_000, 4, 1.0, 0.5, _unequal, 0.5),
 }
 _ZETA = {"linear, d=3": 0.1}
+# Bounds of all coefficients of `cf.local.fit`: slopes are 1 and the intercept 0.
+_BOUNDS = {"no bounds": None, "-3 to 3": (-3.0, 3.0), "-1 to 1.5": (-1.0, 1.5)}
 
 
 def truncated_normal(generator: np.random.Generator, shape: tuple[int, ...], half: float) -> Array:
@@ -83,7 +85,7 @@ def truncated_normal(generator: np.random.Generator, shape: tuple[int, ...], hal
 
 def covered(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, float]:
     """Protect one table, fit it, and count the intervals that hold the line it was made from."""
-    design = DESIGNS[at["design"]]
+    design, bounds = DESIGNS[at["design"]], _BOUNDS[at.get("bounds", "no bounds")]
     x = truncated_normal(generator, (design.n, design.d), design.half)
     line = x @ design.slopes
     if design.loss == "logistic":
@@ -113,7 +115,7 @@ def covered(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, 
             accept_verbatim_rows=True,
             seed=int(generator.integers(2**31)),
         )
-        result = cf.local.fit(place, f"y ~ {' + '.join(names)}", loss=design.loss, tau=design.tau)
+        result = cf.local.fit(place, f"y ~ {' + '.join(names)}", loss=design.loss, tau=design.tau, bounds=bounds)
     answered = result.status in ("valid", "partial")
     found = {"answered": float(answered), "distance": np.nan, **_MISSING}
     if not answered:
@@ -141,6 +143,16 @@ COVERAGE = Experiment(
             100,
             titles={"SL": "SL, no row without noise", "RB": "RB, a share of rows without noise"},
             title="Share of intervals that hold the line that made the records; nominal .95",
+        ),
+        Block(
+            "bounds",
+            {"design": ("linear, d=3", "logistic, d=6"), "bounds": tuple(_BOUNDS)},
+            ("SL", "RB"),
+            covered,
+            (Quantity("answered"), Quantity("slopes"), Quantity("intercept"), Quantity("rmse", "rms", of="distance")),
+            200,
+            titles={"SL": "SL, no row without noise", "RB": "RB, a share of rows without noise"},
+            title="The same where bounds= gives each coefficient the same bounds",
         ),
     ),
     sources=("docs/local.md",),

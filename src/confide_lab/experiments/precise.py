@@ -7,7 +7,8 @@ an interval holds the truth; blocks "surface_normal" and "rows_normal": `precise
 
 A cell fails where the 99.9 % Clopper-Pearson interval of its coverage lies below what is promised: .935 for a posterior (fixed truths; on
 average over its prior it is .95), .95 for confidence limits; or above .975 for the posterior of a normal mean. Cells in which at
-least half of the intervals are wider than half of what the bounds allow are reported, not judged.
+least half of the intervals are wider than half of what the bounds allow are reported, not judged, and so are cells with fewer runs than
+could tell an interval that misses three times too often.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from confide.methods.intervals.count_posteriors import (
 from confide.methods.intervals.marginals import NoiseLaw
 from confide.methods.intervals.method import IntervalMethod
 from confide.noise import SimulatedNoise
-from confide_lab.benchmarks.coverage import interval
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Quantity, Record
 from confide_lab.experiments.measures import shared
 from confide_lab.experiments.precise_cells import cell_blocks
 from confide_lab.experiments.precise_families import CAP, TARGETS, drawn, rival, schema_of, truth_of
 from confide_lab.experiments.precise_surface import rows_block, surface_block
+from confide_lab.judging import limits_of, runs_that_tell
 
 __all__ = ["BUDGETS", "COVERAGE", "GDP", "NS", "exact_coverage", "failing", "measure"]
 
@@ -178,7 +179,7 @@ def failing(records: Sequence[Record]) -> list[Check]:
         (_place(row), row["method"], row["quantity"].split()[0]) for row in records
         if row["quantity"].endswith("dominated") and row["value"] >= 0.5
     }  # fmt: skip
-    judged, missed, left = 0, [], 0
+    judged, missed, left, few = 0, [], 0, 0
     for row in records:
         name, method, value = row["quantity"], row["method"], row["value"]
         if not name.endswith("coverage") or method not in _LEAST or value is None or not isfinite(value):
@@ -187,13 +188,21 @@ def failing(records: Sequence[Record]) -> list[Check]:
             left += 1
             continue
         runs = int(row["setting"].get("draws", row["replications"]))
-        hits = np.arange(runs) < round(value * runs)
-        _, low, high = interval(hits) if runs > 1 else (value, value, value)
+        exact = name.startswith("exact")
+        if not exact and runs < runs_that_tell(_LEAST[method]):
+            few += 1
+            continue
+        low, high = (value, value) if exact else limits_of(value, runs)
         judged += 1
         if high < _LEAST[method] - 1e-6 or low > _MOST.get((method, name), 1.0):
             missed.append(f"{_place(row)} {method} {name} {value:.3f}")
-    said = f"{judged} judged, {len(missed)} fail, {left} dominated by the bounds" + "".join(f"; {m}" for m in missed)
-    return [Check("coverage of cells by the 99.9 % rule", not missed, said)]
+    said = (
+        f"{judged} judged, {len(missed)} fail, {left} dominated by the bounds, {few} with too few runs to tell"
+        + "".join(f"; {one}" for one in missed)
+    )
+    return [
+        Check("coverage of cells by the 99.9 % rule", False if missed else None if few or not judged else True, said)
+    ]
 
 
 def _place(row: Record) -> str:

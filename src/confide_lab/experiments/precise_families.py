@@ -20,13 +20,15 @@ from confide.methods.intervals.count_posteriors import ClippedNormal, ClippedPoi
 from confide.methods.intervals.marginals import NoiseLaw
 from confide_lab.published.precise import C0, draws_of, precise
 
-__all__ = ["CAP", "HALF", "TARGETS", "drawn", "noise_of", "rival", "schema_of", "sums_of", "truth_of"]
+__all__ = ["CAP", "HALF", "TARGETS", "WIDTHS", "drawn", "noise_of", "rival", "schema_of", "sums_of", "truth_of"]
 
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
 
 #: Largest count of the Poisson column; half the range of the numeric one.
 CAP, HALF = 25, 4.0
+#: Widths of PRECISE's bins, which are not in the paper's text at hand: with these its words on coverage hold (`precise.figure4`).
+WIDTHS = {"share": 0.0005, "rate": 0.002, "mean": 0.0002, "variance": 0.0001}
 #: Family -> target -> what it may be.
 TARGETS: dict[str, dict[str, Interval]] = {
     "bernoulli": {"share": (0.0, 1.0)},
@@ -165,22 +167,22 @@ def _published(
 ) -> dict[str, Interval]:
     """(+, m*), with the G_0 of the truth, which its authors plug in, and the whole budget for each target; no guarantee."""
     n, asked = len(values), ({"mu": budget} if gaussian else {"epsilon": budget})
-    # target -> (G_0, width of a bin, bounds, posterior)
-    settings: dict[str, tuple[float, float, Interval, Any]] = {}
+    # target -> (G_0, bounds, posterior)
+    settings: dict[str, tuple[float, Interval, Any]] = {}
     if family == "bernoulli":
         posterior = stats.beta(1 + values.sum(), 1 + n - values.sum())
-        settings["share"] = C0 / (truth * (1 - truth)), 0.005, (0.0, 1.0), posterior
+        settings["share"] = C0 / (truth * (1 - truth)), (0.0, 1.0), posterior
     elif family == "poisson":
         posterior = stats.gamma(0.1 + values.sum(), scale=1 / (0.1 + n))
-        settings["rate"] = C0 * CAP / truth, 0.02, (0.0, float(CAP)), posterior
+        settings["rate"] = C0 * CAP / truth, (0.0, float(CAP)), posterior
     else:
         s2 = values.var(ddof=1)
-        settings["mean"] = C0 * 2 * HALF, 0.002, (-HALF, HALF), stats.t(n - 1, values.mean(), sqrt(s2 / n))
+        settings["mean"] = C0 * 2 * HALF, (-HALF, HALF), stats.t(n - 1, values.mean(), sqrt(s2 / n))
         spread = stats.invgamma((n - 1) / 2, scale=(n - 1) * s2 / 2)
-        settings["variance"] = C0 * 4 * HALF**2 / 2, 0.001, (0.0, HALF**2), spread
+        settings["variance"] = C0 * 4 * HALF**2 / 2, (0.0, HALF**2), spread
     found = {}
-    for name, (gap, width, bounds, own) in settings.items():
-        draws = np.atleast_1d(own.rvs(draws_of(gap, width), random_state=generator))
-        ends = precise(draws, generator, bounds=bounds, width=width, **asked)
+    for name, (gap, bounds, own) in settings.items():
+        draws = np.atleast_1d(own.rvs(draws_of(gap, WIDTHS[name]), random_state=generator))
+        ends = precise(draws, generator, bounds=bounds, width=WIDTHS[name], **asked)
         found[name] = float(ends["lower"]), float(ends["upper"])
     return found

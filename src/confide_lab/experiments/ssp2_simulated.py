@@ -13,6 +13,7 @@ from confide_lab.designs import FRESH, development, fresh_design
 from confide_lab.experiment import Block, Check, Drawing, Experiment, Quantity, Record
 from confide_lab.experiments.measures import against_truth, covered, shared
 from confide_lab.fits import fit, missing
+from confide_lab.judging import runs_that_tell, told
 from confide_lab.quantities import statistic_of
 
 __all__ = ["CELLS", "FRESH_CELLS", "SEED"]
@@ -38,7 +39,9 @@ def _accept_cells(records: Sequence[Record]) -> list[Check]:
         if r["method"] == "ssp2_bound" and r["quantity"] == "covered" and r["value"] is not None:
             cell = r["setting"]["cell"]
             low, high = (0.95, 1.0) if cell == "uniform d=5 n=100" else (0.92, 0.985)
-            found.append(Check(f"{cell}: coverage in [{low}, {high}]", low <= r["value"] <= high, f"{r['value']:.3f}"))
+            ok, runs = low <= r["value"] <= high, r["replications"]
+            text = f"{r['value']:.3f}"
+            found.append(told(f"{cell}: coverage in [{low}, {high}]", ok, text, runs=runs, least=runs_that_tell(low)))
     return found
 
 
@@ -192,15 +195,15 @@ def _over(cells: str, method: str, quantity: str, value: float, error: float | N
 
 
 def _accept_fresh(records: Sequence[Record]) -> list[Check]:
-    over = {(r["setting"]["cells"], r["method"], r["quantity"]): r["value"] for r in records if "cells" in r["setting"]}
+    over = {(r["setting"]["cells"], r["method"], r["quantity"]): r for r in records if "cells" in r["setting"]}
 
     def check(key: tuple[str, str, str], low: float, high: float) -> Check | None:
-        value = over.get(key)
-        return (
-            None
-            if value is None
-            else Check(", ".join(key) + f" in [{low:g}, {high:g}]", low <= value <= high, f"{value:.3f}")
-        )
+        row = over.get(key)
+        if row is None:
+            return None
+        value = float(row["value"])
+        name = ", ".join(key) + f" in [{low:g}, {high:g}]"
+        return told(name, low <= value <= high, f"{value:.3f}", runs=row["replications"])
 
     wanted = (
         check(("mu n >= 150 p", "ssp2", "median error / OLS"), 1.01, 1.25),

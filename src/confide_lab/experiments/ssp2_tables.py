@@ -13,6 +13,7 @@ from confide_lab.experiments.binagg_tables import public_block
 from confide_lab.experiments.measures import covered, shared
 from confide_lab.experiments.real_tables import case_of_table, resampled
 from confide_lab.fits import fit, least_squares, missing
+from confide_lab.judging import covers
 from confide_lab.projection import fitted_with_projection
 
 __all__ = ["BOOTSTRAP", "TABLES"]
@@ -54,13 +55,9 @@ def _accept(records: Sequence[Record]) -> list[Check]:
     for r in records:
         row = r["setting"]["row"]
         if r["method"] == "ssp2" and r["quantity"] == "own" and r["value"] is not None:
-            found.append(
-                Check(f"{row}: the declared line is covered at least .90", r["value"] >= 0.90, f"{r['value']:.3f}")
-            )
+            found.append(covers(f"{row}: coverage of the declared line", r, 0.90))
         if r["method"] == "ssp2" and r["quantity"] == "covered" and row == "bike mu=1" and r["value"] is not None:
-            found.append(
-                Check("bike mu=1: least squares is covered at least .85", r["value"] >= 0.85, f"{r['value']:.3f}")
-            )
+            found.append(covers("bike mu=1: coverage of least squares", r, 0.85))
     return found
 
 

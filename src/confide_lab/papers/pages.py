@@ -8,9 +8,9 @@ from html import escape
 from typing import Any
 
 from confide_lab.experiment import Block, Experiment
-from confide_lab.layouts import LETTER, Layout
+from confide_lab.layouts import LETTER, RESTORED, Layout
 from confide_lab.papers.catalogue import Item, Paper
-from confide_lab.papers.tally import Number, Share, layouts_of, share_of, unexplained, with_printed
+from confide_lab.papers.tally import Number, Share, layouts_of, restored_of, share_of, unexplained, with_printed
 from confide_lab.quantities import LEAST, WIDE, Record
 from confide_lab.report import checks, number, title_of
 
@@ -63,7 +63,7 @@ def index_page(papers: Sequence[tuple[Paper, Share, Share, int]], mode: str) -> 
         parts.append(_bar(letter) + _counted(letter, open_))
         if restored.printed:
             parts.append(
-                f'<p class="grey">With the settings that the numbers turn out to have: {escape(restored.text())}</p>'
+                f"<p>The same numbers with the settings that give them best: {escape(restored.text())}.</p>{_bar(restored)}"
             )
     parts.append('<p><a href="data/numbers.csv">Every printed number as CSV</a></p>')
     return _page("Five papers, theirs beside ours", parts, "")
@@ -74,7 +74,7 @@ def _counted(share: Share, open_: int) -> str:
         return "<p>The paper prints no measured number as text: its figures are drawn, its theorems checked.</p>"
     verb = "is" if open_ < 2 else "are"
     why = f" Of those that differ {open_ or 'none'} {verb} without a known reason." if share.counts["differs"] else ""
-    return f"<p>{share.printed} printed numbers: {escape(share.text())}.{why}</p>"
+    return f"<p>{share.printed} printed numbers, to the letter: {escape(share.text())}.{why}</p>"
 
 
 def paper_page(paper: Paper, items: Sequence[tuple[Item, str, Sequence[Number], float]]) -> str:
@@ -82,13 +82,17 @@ def paper_page(paper: Paper, items: Sequence[tuple[Item, str, Sequence[Number], 
     everything = [one for _, _, found, _ in items for one in found]
     share = share_of(everything)
     parts = [f"<h1>{escape(paper.title)}</h1>", f'<p class="grey">{escape(paper.source)}</p>', _bar(share)]
-    parts.append(_counted(share, unexplained(everything)) + "<ul class=items>")
+    parts.append(_counted(share, unexplained(everything)))
+    restored = share_of(everything, RESTORED)
+    if restored.printed:
+        parts.append(f"<p>The same numbers with the settings that give them best: {escape(restored.text())}.</p>")
+    parts.append("<ul class=items>")
     for item, status, _, seconds in items:
         kind = (
             "ok"
             if status.startswith(("reproduces", "holds"))
             else "bad"
-            if status.startswith(("does not", "fails"))
+            if status.startswith(("does not", "to the letter it does not", "fails"))
             else ""
         )
         name = escape(item.number)
@@ -104,6 +108,9 @@ def paper_page(paper: Paper, items: Sequence[tuple[Item, str, Sequence[Number], 
     differing = [one for one in everything if one.word == "differs" and one.reading == LETTER]
     if differing:
         parts.append(f"<h2>What differs, and why</h2>{_reasons(differing)}")
+    still = [one for one in restored_of(everything) if one.word == "differs"]
+    if still:
+        parts.append(f"<h2>What differs with the settings that give the numbers best, too</h2>{_reasons(still)}")
     return _page(paper.title, parts, '<a href="index.html">all papers</a>')
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from math import floor, prod
 from multiprocessing import get_context
 from pathlib import Path
@@ -83,7 +84,15 @@ def cost_of(experiment: str, block: str, method: str) -> float:
 
 def once(experiment: Experiment, block: Block, method: str) -> float:
     """Seconds of one replication of all cells."""
-    return prod(len(values) for values in block.grid.values()) * cost_of(experiment.name, block.name, method)
+    return _cells(block, method) * cost_of(experiment.name, block.name, method)
+
+
+def _cells(block: Block, method: str) -> int:
+    """Cells of a method, without those that are left out."""
+    if block.without is None:
+        return prod(len(values) for values in block.grid.values())
+    settings = (dict(zip(block.grid, values, strict=True)) for values in product(*block.grid.values()))
+    return sum(not block.without(one, method) for one in settings)
 
 
 def units(mode: str, papers: Sequence[str] = tuple(PAPERS)) -> list[Unit]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from confide_lab.experiment import recorded
 from confide_lab.experiments import load
+from confide_lab.layouts import RESTORED
 from confide_lab.papers.catalogue import PAPERS, Paper
 from confide_lab.papers.pages import experiment_page, index_page, paper_page, slug
 from confide_lab.papers.pictures import png
@@ -36,7 +37,7 @@ def write(folder: Path, out: Path, mode: str, papers: Sequence[str] = tuple(PAPE
     for key in papers:
         found = _paper(folder, PAPERS[key], records)
         numbers += found
-        letter, restored = share_of(found), share_of(found, "restored")
+        letter, restored = share_of(found), share_of(found, RESTORED)
         first.append((PAPERS[key], letter, restored, unexplained(found)))
         shares[key] = {
             "printed": letter.printed,
@@ -44,6 +45,7 @@ def write(folder: Path, out: Path, mode: str, papers: Sequence[str] = tuple(PAPE
             "restored": dict(restored.counts),
             "unexplained": unexplained(found),
             "text": letter.text(),
+            "restored_text": restored.text() if restored.printed else "",
         }
     for name in names:
         _experiment(folder, name, records[name], [PAPERS[key] for key in papers if name in experiments_of(PAPERS[key])])

@@ -10,7 +10,7 @@ from typing import Any
 from scipy import stats
 
 from confide_lab.experiment import Block, Experiment
-from confide_lab.layouts import LETTER, Layout
+from confide_lab.layouts import LETTER, RESTORED, Layout
 from confide_lab.papers.catalogue import Item
 from confide_lab.papers.plan import once
 from confide_lab.quantities import Record
@@ -21,6 +21,7 @@ __all__ = [
     "layouts_of",
     "numbers_of",
     "reason_of",
+    "restored_of",
     "share_of",
     "status_of",
     "unexplained",
@@ -152,14 +153,65 @@ def reason_of(item: Item, record: Mapping[str, Any]) -> str:
 
 
 def share_of(found: Sequence[Number], reading: str = LETTER) -> Share:
-    """Counts over one reading."""
-    counts = Counter(number.word for number in found if number.reading == reading)
+    """Counts over one reading; restored: over all printed numbers, as `restored_of` has them."""
+    counts = Counter(number.word for number in _read(found, reading))
     return Share({word: counts[word] for word in WORDS})
+
+
+def restored_of(found: Sequence[Number]) -> list[Number]:
+    """Each printed number once, in the restored reading where a table has one and to the letter elsewhere; none where no table has one.
+
+    A restored table prints the numbers of the letter's again, with other values of some settings: of those whose values the two have not
+    in common. A number is the same where the rest agrees: item, printed value, quantity, method and settings.
+    """
+    tables: dict[tuple[str, str, str], list[Number]] = {}
+    for one in found:
+        if one.reading == RESTORED:
+            tables.setdefault((one.item.number, one.block, one.layout), []).append(one)
+    rest = [one for one in found if one.reading == LETTER]
+    kept = []
+    for numbers in tables.values():
+        letter = [one for one in found if one.reading == LETTER and one.item.number == numbers[0].item.number]
+        ours, theirs = (_values_of(part) for part in (numbers, letter))
+        common = {name for name in ours if ours[name] & theirs.get(name, set())}
+        for one in numbers:
+            place = next((k for k, other in enumerate(rest) if _same(one, other, common)), None)
+            if place is not None:
+                del rest[place]
+                kept.append(one)
+    return [*kept, *rest] if kept else []
+
+
+def _values_of(found: Sequence[Number]) -> dict[str, set[Any]]:
+    values: dict[str, set[Any]] = {}
+    for one in found:
+        for name, value in _coordinates(one).items():
+            values.setdefault(name, set()).add(value)
+    return values
+
+
+def _coordinates(one: Number) -> dict[str, Any]:
+    return {**one.record["setting"], "method": one.record["method"]}
+
+
+def _same(one: Number, other: Number, common: set[str]) -> bool:
+    """Whether two readings show one printed number."""
+    mine, theirs = _coordinates(one), _coordinates(other)
+    return (
+        one.item.number == other.item.number
+        and one.record["paper"] == other.record["paper"]
+        and one.record["quantity"] == other.record["quantity"]
+        and all(mine[name] == theirs.get(name) for name in common)
+    )
 
 
 def unexplained(found: Sequence[Number], reading: str = LETTER) -> int:
     """How many differ for no known reason."""
-    return sum(one.word == "differs" and not one.reason for one in found if one.reading == reading)
+    return sum(one.word == "differs" and not one.reason for one in _read(found, reading))
+
+
+def _read(found: Sequence[Number], reading: str) -> list[Number]:
+    return restored_of(found) if reading == RESTORED else [one for one in found if one.reading == reading]
 
 
 def status_of(item: Item, found: Sequence[Number], ran: bool) -> str:
@@ -169,12 +221,18 @@ def status_of(item: Item, found: Sequence[Number], ran: bool) -> str:
     if not item.experiment:
         return {"holds": "holds", "fails": "fails", "": "open"}.get(item.holds, item.holds)
     share = share_of(found)
+    if not share.printed and item.holds:
+        return item.holds
     if not share.printed:
         return "drawn: the paper prints no number" if ran else "not run"
     if share.counts["not run"] == share.printed:
         return "not run"
     if share.counts["differs"]:
-        return f"does not reproduce: {share.counts['differs']} of {share.printed} differ"
+        letter = f"does not reproduce: {share.counts['differs']} of {share.printed} differ"
+        again = share_of(found, RESTORED)
+        if not again.printed:
+            return letter
+        return f"to the letter it {letter}; restored: {again.counts['agrees']} agree, {again.counts['differs']} differ"
     if share.counts["agrees"] >= 0.5 * share.printed:
         return "reproduces"
     return "undetermined"

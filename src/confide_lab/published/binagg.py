@@ -124,15 +124,18 @@ def bin_sums(
     widest: str = "raw",
     theta: float = 0.0,
     exact_n: bool = False,
+    tree_share: float = 1.0,
 ) -> dict[str, Any]:
     """Algorithm 1 and the noisy sums: counts (K,), s (K, d), t (K,), Delta (K, d), reach of y, the parts of mu, what is spent.
 
-    x: (n, d), y: (n,), clipped to their bounds; noise: "paper", "corrected" or "none"; exact_n: rescale counts to the exact n (E10).
+    x: (n, d), y: (n,), clipped to their bounds; noise: "paper", "corrected" or "none"; exact_n: rescale counts to the exact n (E10);
+    tree_share: how much of its part of mu the tree is run with.
     """
     x = np.clip(x, x_bounds[:, 0], x_bounds[:, 1])
     y = np.clip(y, *y_bounds)
     d = x.shape[1]
-    parts = shares(mu, ratio)
+    stated, *others = shares(mu, ratio)
+    parts = (tree_share * stated, others[0], others[1], others[2])
     epsilon = float(special.log_ndtr(parts[0] / 2) - special.log_ndtr(-parts[0] / 2))
     tree = privtree(x, rng, bounds=x_bounds, epsilon=epsilon, theta=theta, closed=closed, widest=widest)
     exact = np.array([len(members) for members in tree["members"]], dtype=np.float64)

@@ -1,7 +1,8 @@
 """PRECISE and PPquantile to the letter: Zhou, Liu 2025 (arXiv 2502.00192), Algorithms 1 to 3. They carry no guarantee: see `ERRATA`.
 
-`precise` adds noise to a histogram of m draws of a posterior, collapses its tails, and gives one uniform draw in each of two bins.
-`leak_event` and `least_epsilon` show what its claim hides.
+`precise` collapses the tails of a histogram of m draws of a posterior, adds noise to its counts, and gives one uniform draw in each of two
+bins. "The counts for all bins are sanitized, including the newly formed bins from collapsing" (section 3.3.3): each tail is one wide bin
+with noise. `leak_event` and `least_epsilon` show what its claim hides.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ C0 = float(1 / np.sqrt(2 * np.pi * e))
 ERRATA = (
     "P1: Theorem 3 bounds one bin's expected count; one record moves all bins, by 2 m TV in l1: 14.1 for the claimed 1 at n = 100",
     "P2: given the data the counts are random, and draws under neighbours are not coupled: no sensitivity of them is finite below 2 m",
-    "P3: which bins survive the collapse is decided by the private draws: at epsilon = 1e-6 the output tells k = 108 from k = 158 always",
+    "P3: where the tails begin is decided by the private draws: at epsilon = 1e-6 the released pair still tells k = 108 from k = 158",
     "P4: G_0 is local; the supremum of Definition 4 is n + 1 for Bernoulli at k = 0, and infinite under Jeffreys",
     "P5: PPquantile's utility is a rank among private random draws, all of which change with one record",
     "P6: consistency in mean square gives no coverage: the error of a quantile must be below n^-1/2",
@@ -86,19 +87,21 @@ def precise(
     nonneg: bool = True,
     total: str = "m*",
     threshold: int = 0,
-    collapse: bool = True,
+    tails: str = "collapsed",
 ) -> dict[str, Any]:
-    """Algorithms 1 and 2 on m posterior draws; nonneg, total: the four versions (+/-, m or m*). {"lower", "upper", "bins"}."""
+    """Algorithms 1 and 2 on m posterior draws; nonneg, total: the four versions (+/-, m or m*). {"lower", "upper", "bins"}.
+
+    tails: the bins before the first and after the last count above the threshold, "collapsed" into one wide bin on each side, whose count
+    gets noise too, as the paper says; "dropped", with their counts in the edge bins; or "kept" as they are.
+    """
     low, high = bounds
     bins = ceil((high - low) / width - 1e-9)
     m = len(draws)
     at = np.minimum(((np.clip(draws, low, high) - low) / width).astype(int), bins - 1)
     counts = np.bincount(at, minlength=bins).astype(float)
-    first, last = 0, bins - 1
-    if collapse:
-        over = np.flatnonzero(counts > threshold)
-        first, last = int(over[0]), int(over[-1])
-        counts = counts[first : last + 1]
+    edges = np.minimum(low + width * np.arange(bins + 1), high)
+    if tails != "kept":
+        counts, edges = _collapsed(counts, edges, threshold, drop=tails == "dropped")
     noisy = counts + (
         rng.laplace(0, 1 / epsilon, len(counts)) if epsilon is not None else rng.normal(0, 1 / (mu or 1.0), len(counts))
     )
@@ -107,8 +110,27 @@ def precise(
     whole = m if total == "m" else float(noisy.sum())
     i = int(np.argmin(np.abs(np.cumsum(noisy) - alpha / 2 * whole)))
     j = int(len(noisy) - 1 - np.argmin(np.abs(np.cumsum(noisy[::-1]) - alpha / 2 * whole)))
-    ends = [low + (first + place + rng.random()) * width for place in (i, j)]
-    return {"lower": min(ends), "upper": max(ends), "bins": last - first + 1}
+    ends = [float(rng.uniform(edges[place], edges[place + 1])) for place in (i, j)]
+    return {"lower": min(ends), "upper": max(ends), "bins": len(counts)}
+
+
+def _collapsed(counts: Array, edges: Array, threshold: int, *, drop: bool) -> tuple[Array, Array]:
+    """Counts and edges with each tail as one bin, or without it."""
+    over = np.flatnonzero(counts > threshold)
+    if not len(over):  # no count is above the threshold: nothing says where a tail ends
+        return counts, edges
+    first, last = int(over[0]), int(over[-1])
+    kept, left, right = counts[first : last + 1].copy(), counts[:first].sum(), counts[last + 1 :].sum()
+    inner = edges[first : last + 2]
+    if drop:
+        kept[0] += left
+        kept[-1] += right
+        return kept, inner
+    if first > 0:
+        kept, inner = np.r_[left, kept], np.r_[edges[0], inner]
+    if last < len(counts) - 1:
+        kept, inner = np.r_[kept, right], np.r_[inner, edges[-1]]
+    return kept, inner
 
 
 @published("epsilon-DP", ERRATA[4])
@@ -119,7 +141,8 @@ def ppquantile(
     return {"value": private_quantile(draws, q, epsilon / moved, bounds, rng)}
 
 
-def leak_event(k: int, n: int, epsilon: float, rng: np.random.Generator, *, width: float = 0.005, m: int = 69) -> float:
-    """The middle of one released pair, for the events of P3."""
+def leak_event(k: int, n: int, epsilon: float, rng: np.random.Generator, *, width: float = 0.0005) -> float:
+    """The middle of one released pair, for the events of P3; m by Equation 7 with G_0 at a share of .216."""
+    m = draws_of(C0 / (0.216 * 0.784), width)
     found = precise(rng.beta(1 + k, 1 + n - k, m), rng, bounds=(0.0, 1.0), width=width, epsilon=epsilon)
     return float(found["lower"] + found["upper"]) / 2

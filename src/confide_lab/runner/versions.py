@@ -19,8 +19,8 @@ __all__ = ["code_version", "measure_version"]
 # what shows numbers and makes none; the experiments' modules count measure by measure
 _FACES = {"cli", "results", "audit", "ledger", "testing", "studio"}
 _LAB_FACES = {
-    "benchmarks", "command.py", "errata", "experiment.py", "experiments", "figures.py", "layouts.py", "papers", "paper_command.py",
-    "quantities.py", "report.py",
+    "benchmarks", "command.py", "errata", "experiment.py", "experiments", "figures.py", "judging.py", "layouts.py", "papers",
+    "paper_command.py", "quantities.py", "referee.py", "report.py",
 }  # fmt: skip
 
 

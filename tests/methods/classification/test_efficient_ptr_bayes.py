@@ -180,7 +180,6 @@ def test_a_plan_that_can_hardly_reply_is_refused_with_a_setting_that_works() -> 
 @pytest.mark.parametrize(
     "parameters",
     [
-        {},
         {"c0": 0.1, "least": 10},
         {"c0": 0.0},
         {"c0": -0.1},

@@ -118,10 +118,10 @@ def test_shares_of_all_levels_are_asked_by_naming_none() -> None:
     assert spend.sensitivity == 2
 
 
-def test_a_record_that_may_be_left_out_is_refused() -> None:
+def test_no_record_is_left_out_and_the_plan_says_what_a_missing_value_counts_as() -> None:
     schema = cf.Schema({"s": cf.Categorical(["no", "yes"])})
-    with refuses(cf.errors.PlanError):
-        cf.plan(I.Proportion("s"), schema, cf.GDP(1.0))
+    (said,) = cf.plan(I.Proportion("s"), schema, cf.GDP(1.0)).warnings
+    assert "a missing s counts as the level 'no'" in said and "on_missing" in said
 
 
 def test_verbs_under_add_remove_answer_from_tables_or_say_what_does() -> None:

@@ -212,7 +212,6 @@ def test_bad_settings_raise() -> None:
         {"kernel": "sinc"},
         {"least": 1.0},
         {"c0": 0.4},
-        {"least": None},
         {"gamma_plan": 1.0},
         {"beta": 1.0},
         {"residual_bound": -1.0},

@@ -121,6 +121,24 @@ def mu_lower_bound(
     )
 
 
+def loss_lower_bound(runs: Runs, *, delta: float, confidence: float) -> float:
+    """What epsilon is at least, in the one direction P(data in S) <= e^epsilon P(neighbor in S) + delta.
+
+    >>> rng = np.random.default_rng(1)
+    >>> own = Runs(lambda x, runs: x + rng.laplace(size=runs), 0.0, 1.0, 20_000, True, None, False)
+    >>> 0.7 < loss_lower_bound(own, delta=0.0, confidence=0.99) < 1.0
+    True
+    """
+
+    def one_way(alpha: FloatArray, beta: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.log(np.maximum(1 - alpha - delta, 0)) - np.log(beta)
+        return np.asarray(np.nan_to_num(np.maximum(0.0, found), nan=0.0, posinf=np.inf), dtype=np.float64)
+
+    question = _Question("epsilon", one_way, None, False, delta)
+    return float(_audit(question, runs, confidence, "mechanism", "substitute").lower_bound)
+
+
 def epsilon_of_errors(alpha: FloatArray, beta: FloatArray, delta: float) -> FloatArray:
     """The least epsilon >= 0 that allows a test with these two error rates at `delta`; arrays of one shape."""
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
@@ -49,12 +50,22 @@ LogOdds = Annotated[
     ),
 ]
 
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        metavar="TERMS",
+        help="Compare a linear regression with the model without these terms, such as age,region: F test, AIC, BIC. Repeat for more.",
+    ),
+]
+
 
 @dataclass(frozen=True)
 class DerivedOptions:
     """Quantities to print in addition to the table."""
 
     predict: Predict = None
+    without: Without = None
     effects: Effects = False
     ratios: Ratios = False
     log_odds: LogOdds = False
@@ -84,6 +95,8 @@ class DerivedOptions:
         if self.effects:
             own = method_of_result(result, "average_marginal_effects", "--effects", "logistic or Poisson regressions")
             found["average_marginal_effects"] = _or_why(own, level)
+        if self.without:
+            found["smaller_models"] = _or_why(partial(_compared, result, self.without), level)
         if self.predict is not None:
             own = method_of_result(result, "get_prediction", "--predict", "linear, logistic or Poisson regressions")
             found["predictions"] = own(_rows(self.predict, result), **level)
@@ -143,6 +156,21 @@ def _or_why(ask: Callable[..., pd.DataFrame], level: dict[str, float]) -> pd.Dat
         return none
 
 
+def _compared(result: Any, without: Sequence[str], alpha: float | None = None) -> pd.DataFrame:
+    """Smaller models against the full one."""
+    from confide.methods.regression.comparing import compare_models
+    from confide.methods.regression.linear_estimates import SharedEstimates
+
+    if not isinstance(result, SharedEstimates):
+        raise PlanError("--without is about linear regressions, and this release is another", "leave it out")
+    models = [[name.strip() for name in own.split(",") if name.strip()] for own in without]
+    found = compare_models(result, models)
+    # what fits the width of a terminal; Python has the rest
+    frame = found.to_frame(alpha)[["statistic", "df", "p_value", "f", "aic", "aic_low", "aic_high", "bic"]]
+    frame.attrs["note"] = found.line(0.05)
+    return frame
+
+
 def _note(name: str, frame: pd.DataFrame, result: Any) -> str:
     """Why numbers are missing from a table; nothing where none is."""
     if not frame.isna().to_numpy().any() or result.status == "valid":
@@ -161,6 +189,8 @@ def _title(name: str, result: Any) -> str:
     levels = getattr(result, "levels", None)
     if name == "average_marginal_effects":
         return "Average marginal effects over the records: mean slopes; of levels and columns of two values the mean change"
+    if name == "smaller_models":
+        return "Smaller models: F test with privacy noise; F, AIC and BIC of the records, with intervals for the noise"
     if name != "predictions":
         return name.replace("_", " ").capitalize()
     return "Predictions" if levels is None else f"Predictions: the probability of {levels[1]}"

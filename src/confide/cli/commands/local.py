@@ -214,6 +214,10 @@ def fit(
     method: Annotated[
         str, typer.Option(metavar="NAME", help="The estimator: auto, SL, RB, SDR, DR or naive.")
     ] = "auto",
+    bounds: Annotated[
+        str | None,
+        typer.Option(metavar="LOW:HIGH", help="Public bounds of all coefficients, or by name: x=0:2,age=-1:1."),
+    ] = None,
     alpha: Alpha = None,
     drawings: Drawings,
     written: Written,
@@ -233,7 +237,7 @@ def fit(
     with drawings.reserved(force=written.force) as drawn:
         with session.doing("fitting"):
             try:
-                result = fitted(table, formula, method=method, **vars(loss))
+                result = fitted(table, formula, method=method, bounds=_pairs(bounds), **vars(loss))
             except ReleaseError as error:
                 raise reading_only(error) from None
         show_result(session, result, alpha, drawn, drawings=drawings)
@@ -260,6 +264,21 @@ def _epsilons(text: str | None) -> dict[str, float] | None:
                 f"--levels takes a column and its epsilon, got {part!r}", "write --levels region=1.0"
             ) from None
     return found or None
+
+
+def _pairs(text: str | None) -> Any:
+    """Bounds of all coefficients, or of each by its name."""
+    found: dict[str, tuple[float, float]] = {}
+    for part in _names(text) or ():
+        name, _, ends = part.rpartition("=")
+        low, _, high = ends.partition(":")
+        try:
+            found[name.strip()] = float(low), float(high)
+        except ValueError:
+            raise Refused(
+                f"--bounds takes two numbers, or a coefficient and its two, got {part!r}", "write --bounds x=0:2"
+            ) from None
+    return found[""] if set(found) == {""} else found or None
 
 
 def _facts(made: Any) -> dict[str, Any]:

@@ -5,25 +5,22 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, QueuePool, create_engine, select, text
-from sqlalchemy.exc import DBAPIError, OperationalError
+import psycopg
 
 from confide.errors import PlanError
-from confide.ledger.chain import APPLICATION, FORMAT, ledger_tables, metadata
-from confide.ledger.storage.store import Progress, Store, explained
+from confide.ledger.chain import APPLICATION, FORMAT, TABLES
+from confide.ledger.storage.places import Address
+from confide.ledger.storage.store import Connection, Store
 
 # Everybody who adds tables or a dataset takes this lock first; the number is "conf" in ASCII.
 _CREATING = 0x636F6E66
 _SLACK = 30  # seconds that a statement may take beyond the wait for its lock
 _IDLE = 20  # seconds between two statements after which the server gives up on a process, and gives its lock away
 _RETRY = 0.2
-# What of a URL's options may be shown.
-_SHOWN = ("host", "port", "sslmode", "options")
 # A server that says one of these will take connections later.
 _PASSING = ("starting up", "shutting down", "too many clients", "connection slots", "recovery")
 _LOST = "broke the connection; check the server and try again"
@@ -51,6 +48,34 @@ _REASONS = {
 }
 
 
+# Whose tables these are, and their version. One row.
+_HEAD = "confide_ledger"
+_MADE = f"CREATE TABLE {_HEAD} (application VARCHAR(32) NOT NULL, format BIGINT NOT NULL, PRIMARY KEY (application))"
+
+
+class _Session:
+    """A connection to the server, with statements as the file has them."""
+
+    for_update = " FOR UPDATE"
+
+    def __init__(self, driver: psycopg.Connection[Any]) -> None:
+        self.driver = driver
+        self.commit, self.close = driver.commit, driver.close
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
+        return self.driver.execute(_said(statement), values)
+
+    def executemany(self, statement: str, many: Iterable[Sequence[Any]], /) -> None:
+        self.driver.cursor().executemany(_said(statement), many)
+
+    def stream(self, statement: str, values: Sequence[Any] = (), /) -> Iterable[Any]:
+        return self.driver.cursor().stream(_said(statement), values)
+
+
+def _said(statement: str) -> bytes:
+    return statement.replace("?", "%s").encode()
+
+
 class PostgresStore(Store):
     """A ledger in a database of a server.
 
@@ -59,19 +84,13 @@ class PostgresStore(Store):
     live through a fork in the parent; a child never uses or closes them, it opens its own.
     """
 
-    _kept_from_children: ClassVar[list[Engine]] = []
+    # several statements, one view; a mode READ ONLY would be reset to READ WRITE, which a standby refuses
+    _READ, _WRITE = "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN ISOLATION LEVEL READ COMMITTED"
+    _ERROR, _CONFLICT = psycopg.Error, psycopg.IntegrityError
 
-    def __init__(self, url: URL, timeout: float) -> None:
-        self._url = url
-        shown = URL.create(
-            "postgresql",
-            username=url.username,
-            host=url.host,
-            port=url.port,
-            database=url.database,
-            query={key: value for key, value in url.query.items() if key in _SHOWN},
-        ).render_as_string(hide_password=True)
-        super().__init__(shown, shown, timeout)
+    def __init__(self, address: Address, timeout: float) -> None:
+        self._address = address
+        super().__init__(address.text(), timeout)
 
     @property
     def path(self) -> Path:
@@ -80,38 +99,39 @@ class PostgresStore(Store):
     def create(self) -> None:
         """Make the tables, in one transaction, unless they are there; the database itself must be."""
         with self.writing(creating=True) as connection:
-            if not _is_there(connection, ledger_tables.name):
-                for table in metadata.sorted_tables:
-                    if _is_there(connection, table.name):
+            if not self.has_table(connection, _HEAD):
+                for table in TABLES:
+                    if self.has_table(connection, table):
                         raise PlanError(
-                            f"{self.name} has a table {table.name!r} of something else",
+                            f"{self.name} has a table {table!r} of something else",
                             "give the ledger a database of its own: createdb ledger",
                         )
-                encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
+                (encoding,) = connection.execute("SHOW server_encoding").fetchone()
                 if encoding != "UTF8":
                     raise PlanError(
                         f"{self.name} stores text as {encoding}; a ledger needs UTF8: createdb --encoding=UTF8 "
                         "--template=template0 ledger"
                     )
-                metadata.create_all(connection)
-                ledger_tables.create(connection)
-                connection.execute(ledger_tables.insert().values(application=APPLICATION, format=FORMAT))
+                for table in TABLES.values():
+                    connection.execute(table.replace("BLOB", "BYTEA").removesuffix(" WITHOUT ROWID"))
+                connection.execute(_MADE)
+                connection.execute(f"INSERT INTO {_HEAD} (application, format) VALUES (?, ?)", (APPLICATION, FORMAT))
         self.check()
 
     def check(self) -> None:
         with self.reading() as connection:
             found = None
-            if _is_there(connection, ledger_tables.name):
-                found = connection.execute(select(ledger_tables.c.application, ledger_tables.c.format)).first()
-            flushed = connection.execute(text("SHOW fsync")).scalar_one() == "on"
-        if found is None or found.application != APPLICATION:
+            if self.has_table(connection, _HEAD):
+                found = connection.execute(f"SELECT application, format FROM {_HEAD}").fetchone()
+            flushed = connection.execute("SHOW fsync").fetchone() == ("on",)
+        if found is None or found[0] != APPLICATION:
             raise PlanError(
                 f"{self.name} holds no ledger",
                 "create one: Ledger.create(url, dataset=..., budget=...), or give the URL of a database that has one",
             )
-        if found.format != FORMAT:
+        if found[1] != FORMAT:
             raise PlanError(
-                f"{self.name} was written by another version of confide (tables {found.format}, here {FORMAT})",
+                f"{self.name} was written by another version of confide (tables {found[1]}, here {FORMAT})",
                 "install that version",
             )
         if not flushed:
@@ -130,9 +150,23 @@ class PostgresStore(Store):
             f"--table=budget --table=entry --table=stream_output --file={target} (and pg_restore), with the URL of {self.name}"
         )
 
-    def _new_engine(self) -> Engine:
+    def has_table(self, connection: Connection, table: str) -> bool:
+        return bool(connection.execute("SELECT to_regclass(?) IS NOT NULL", (table,)).fetchone() == (True,))
+
+    def _begun(self, begin: str) -> Connection:
+        """On an idle connection, unless the server has ended it since: nothing was done on it yet."""
+        if self._idle:
+            try:
+                return super()._begun(begin)
+            except psycopg.OperationalError:
+                self.close()  # the others as well
+        return super()._begun(begin)
+
+    def _open(self) -> Connection:
+        """A connection, waiting for a server that is restarting or full as for a lock: up to the timeout."""
         patience = max(2, math.ceil(self.timeout))
         settings: dict[str, Any] = {
+            **self._address.driver_settings(),
             "connect_timeout": patience,
             "client_encoding": "utf8",
             "application_name": "confide ledger",
@@ -142,46 +176,20 @@ class PostgresStore(Store):
             "keepalives_count": 3,
             "tcp_user_timeout": 1000 * (patience + _SLACK),
         }
-        try:
-            return create_engine(
-                self._url,
-                poolclass=QueuePool,
-                pool_size=8,
-                max_overflow=-1,
-                pool_pre_ping=True,
-                isolation_level="READ COMMITTED",
-                hide_parameters=True,
-                connect_args=settings,
-            )
-        except ImportError:
-            raise PlanError(
-                "a ledger on PostgreSQL needs psycopg: pip install 'confide[postgres]'; or keep the ledger in a file: "
-                "Ledger.create('ledger.db', dataset=..., budget=...)"
-            ) from None
-
-    @contextmanager
-    def _connect(self) -> Iterator[Connection]:
-        """A connection, waiting for a server that is restarting or full as for a lock: up to the timeout."""
         deadline = time.monotonic() + self.timeout
         while True:
             try:
-                connection = self._engine.connect()
-                break
-            except OperationalError as error:
-                if time.monotonic() + _RETRY > deadline or _final(error):
+                return _Session(psycopg.connect(autocommit=True, **settings))
+            except psycopg.OperationalError as error:
+                if time.monotonic() + _RETRY > deadline or _refusal(str(error)):
                     raise
                 time.sleep(_RETRY)
-        with connection:
-            yield connection
 
-    def _explained(self, progress: Progress) -> AbstractContextManager[None]:
-        return explained(self.name, self._reason, progress)
-
-    def _reason(self, cause: BaseException | None) -> tuple[str | None, bool]:
+    def _reason(self, error: Exception) -> tuple[str | None, bool]:
         """The words for an error. A COMMIT that failed is never taken as undone: its answer may have been lost."""
-        code = getattr(cause, "sqlstate", None)
+        code = getattr(error, "sqlstate", None)
         if code is None:
-            words = self._words(cause)
+            words = self._words(error)
             if _refusal(words):
                 raise PlanError(f"{self.name} does not let us in ({words}); nothing was charged") from None
             return f"cannot be reached ({words}); check the server and try again", False
@@ -190,57 +198,34 @@ class PostgresStore(Store):
         reason = _REASONS.get(code)
         return None if reason is None else reason.format(timeout=self.timeout), False
 
-    def _words(self, cause: BaseException | None) -> str:
+    def _words(self, error: Exception) -> str:
         """The first line of what libpq says, in which no password may stand."""
-        words = str(cause).strip().split("\n")[0] or type(cause).__name__
-        secrets = [self._url.password, *(self._url.query.get(key) for key in ("password", "passfile", "sslpassword"))]
-        for secret in secrets:
+        words = str(error).strip().split("\n")[0] or type(error).__name__
+        own = self._address
+        for secret in (own.password, *(own.settings.get(key) for key in ("password", "passfile", "sslpassword"))):
             if secret:
-                words = words.replace(str(secret), "***")
+                words = words.replace(secret, "***")
         return words
-
-    def _for_reading(self, connection: Connection) -> Connection:
-        # several statements, one view; a mode READ ONLY would be reset to READ WRITE, which a standby refuses
-        return connection.execution_options(isolation_level="REPEATABLE READ")
-
-    def _for_writing(self, connection: Connection) -> Connection:
-        return connection
 
     def _prepare(self, connection: Connection, creating: bool) -> None:
         """Limits in time, and a COMMIT that returns only once it is on disk, whatever the role's defaults are."""
         wait = max(1, round(1000 * self.timeout))  # 0 would mean for ever
         connection.execute(
-            text(
-                "SELECT set_config('lock_timeout', :wait, true), set_config('statement_timeout', :most, true), "
-                "set_config('idle_in_transaction_session_timeout', :idle, true), "
-                "set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
-                "ELSE current_setting('synchronous_commit') END, true)"
-            ),
-            {"wait": str(wait), "most": str(wait + 1000 * _SLACK), "idle": str(1000 * _IDLE)},
+            "SELECT set_config('lock_timeout', ?, true), set_config('statement_timeout', ?, true), "
+            "set_config('idle_in_transaction_session_timeout', ?, true), "
+            "set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
+            "ELSE current_setting('synchronous_commit') END, true)",
+            (str(wait), str(wait + 1000 * _SLACK), str(1000 * _IDLE)),
         )
         if creating:
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATING})
+            connection.execute("SELECT pg_advisory_xact_lock(?)", (_CREATING,))
 
     def _check_still_open(self, connection: Connection) -> None:
         """The server answers COMMIT of a failed transaction with a rollback, and with no error."""
-        driver: Any = connection.connection.driver_connection
-        if driver.info.transaction_status.name != "INTRANS":
+        assert isinstance(connection, _Session)
+        if connection.driver.info.transaction_status.name != "INTRANS":
             raise PlanError(f"{self.name}: the transaction was lost before its end; nothing was charged", "try again")
-
-    def _forget_the_parents(self) -> None:
-        # Never disposed and never collected: either would speak on the parent's socket.
-        self._dropped.detach()
-        self._kept_from_children.append(self._engine)
-        self._use(self._new_engine())
-
-
-def _is_there(connection: Connection, table: str) -> bool:
-    return connection.execute(text("SELECT to_regclass(:name) IS NOT NULL"), {"name": table}).scalar_one() is True
 
 
 def _refusal(words: str) -> bool:
     return "FATAL" in words and not any(passing in words for passing in _PASSING)
-
-
-def _final(error: DBAPIError) -> bool:
-    return _refusal(str(error.orig))

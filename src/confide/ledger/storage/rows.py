@@ -7,88 +7,75 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
-
 from confide.errors import PlanError, ReleaseError
 from confide.ledger.account import Account, terms_text
-from confide.ledger.chain import (
-    GENESIS,
-    SHARED,
-    budget as budgets,
-    canonical,
-    entry as entries,
-    guarantee_to_text,
-    row_hash,
-)
+from confide.ledger.chain import BUDGET, ENTRY, GENESIS, SHARED, TERMS, canonical, row_hash
 from confide.ledger.currency import ZERO, Price
 from confide.ledger.records import Charge
+from confide.ledger.storage.store import Connection
+
+_BUDGET = f"SELECT {', '.join(BUDGET)} FROM budget WHERE dataset = ?"
+_ENTRIES = f"SELECT {', '.join(ENTRY)} FROM entry WHERE dataset = ?"
+_MOVE = f"UPDATE budget SET {', '.join(f'{column} = ?' for column in ('entries', 'tip', *TERMS))} WHERE dataset = ?"
 
 
 def dataset_names(connection: Connection) -> tuple[str, ...]:
     """The datasets of a ledger, sorted here: each server has its own order of letters."""
     # a name that somebody changed into bytes is a name all the same
-    return tuple(sorted(map(str, connection.execute(select(budgets.c.dataset)).scalars())))
+    return tuple(sorted(str(name) for (name,) in connection.execute("SELECT dataset FROM budget")))
 
 
 def budget_row(connection: Connection, dataset: str, *, lock: bool = False) -> dict[str, Any] | None:
-    """A dataset's row of `budget`. FOR UPDATE says nothing to SQLite, whose transaction has locked the whole file."""
-    query = select(budgets).where(budgets.c.dataset == dataset)
-    row = connection.execute(query.with_for_update() if lock else query).mappings().first()
-    return None if row is None else dict(row)
+    """A dataset's row of `budget`. lock: until the end of the transaction; SQLite's has locked the whole file."""
+    row = connection.execute(_BUDGET + (connection.for_update if lock else ""), (dataset,)).fetchone()
+    return None if row is None else dict(zip(BUDGET, row, strict=True))
 
 
 def chain_rows(connection: Connection, dataset: str) -> list[dict[str, Any]]:
     """All entries of a dataset, first to last."""
-    query = select(entries).where(entries.c.dataset == dataset).order_by(entries.c.seq)
-    return [dict(row) for row in connection.execute(query).mappings()]
+    found = connection.execute(f"{_ENTRIES} ORDER BY seq", (dataset,))
+    return [dict(zip(ENTRY, row, strict=True)) for row in found]
+
+
+def _one(connection: Connection, dataset: str, which: str, *values: Any) -> dict[str, Any] | None:
+    """The first entry of a dataset that a condition finds."""
+    row = connection.execute(f"{_ENTRIES} {which} LIMIT 1", (dataset, *values)).fetchone()
+    return None if row is None else dict(zip(ENTRY, row, strict=True))
 
 
 def first_charge(connection: Connection, dataset: str) -> dict[str, Any] | None:
     """The entry of a dataset's first charge."""
-    query = select(entries).where(entries.c.dataset == dataset, entries.c.kind == "charge")
-    row = connection.execute(query.order_by(entries.c.seq).limit(1)).mappings().first()
-    return None if row is None else dict(row)
+    return _one(connection, dataset, "AND kind = 'charge' ORDER BY seq")
 
 
 def charge_of(connection: Connection, dataset: str, plan_sha256: str) -> int | None:
     """The seq of the first charge of a plan; None where it was never charged."""
-    query = select(entries.c.seq).where(entries.c.dataset == dataset, entries.c.kind == "charge")
-    query = query.where(entries.c.plan_sha256 == plan_sha256).order_by(entries.c.seq).limit(1)
-    seq = connection.execute(query).scalar()
-    return None if seq is None else int(seq)
+    row = _one(connection, dataset, "AND kind = 'charge' AND plan_sha256 = ? ORDER BY seq", plan_sha256)
+    return None if row is None else int(row["seq"])
 
 
 def last_outputs(connection: Connection, dataset: str, plan_sha256: str) -> dict[str, Any] | None:
     """The latest entry on the stored outputs of a stream's version."""
-    query = select(entries).where(entries.c.dataset == dataset, entries.c.kind == "outputs")
-    query = query.where(entries.c.plan_sha256 == plan_sha256).order_by(entries.c.seq.desc()).limit(1)
-    row = connection.execute(query).mappings().first()
-    return None if row is None else dict(row)
+    return _one(connection, dataset, "AND kind = 'outputs' AND plan_sha256 = ? ORDER BY seq DESC", plan_sha256)
 
 
 def receipt_row(connection: Connection, dataset: str, release_sha256: str) -> dict[str, Any] | None:
     """The latest receipt of a release."""
-    query = select(entries).where(entries.c.dataset == dataset, entries.c.kind == "receipt")
-    query = query.where(entries.c.release_sha256 == release_sha256).order_by(entries.c.seq.desc()).limit(1)
-    row = connection.execute(query).mappings().first()
-    return None if row is None else dict(row)
+    return _one(connection, dataset, "AND kind = 'receipt' AND release_sha256 = ? ORDER BY seq DESC", release_sha256)
+
+
+def _insert(connection: Connection, table: str, row: Mapping[str, Any]) -> None:
+    marks = ", ".join("?" * len(row))
+    connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
 
 
 def open_ledger(connection: Connection, account: Account, note: str) -> None:
     """The first entry of a dataset, and its row of `budget`."""
-    row = _entry(
-        account, account, kind="open", note=note, price=account.limit, guarantee=guarantee_to_text(account.budget)
-    )
-    connection.execute(
-        insert(budgets).values(
-            dataset=account.dataset,
-            entries=row["seq"],
-            tip=row["hash"],
-            unit_key=account.unit_key,
-            **account.terms(),
-        )
-    )
-    connection.execute(insert(entries).values(row))
+    told = account.terms()
+    row = _entry(account, told, kind="open", note=note, price=account.limit, guarantee=told["guarantee"])
+    end = {"entries": row["seq"], "tip": row["hash"], "unit_key": account.unit_key}
+    _insert(connection, "budget", {"dataset": account.dataset, **told, **end})
+    _insert(connection, "entry", row)
 
 
 def append(
@@ -101,15 +88,11 @@ def append(
     one successor for each entry.
     """
     terms = before if after is None else after
-    row = _entry(before, terms, price=price, **columns)
-    connection.execute(insert(entries).values(row))
-    moved = replace(terms, entries=row["seq"], tip=row["hash"])
-    connection.execute(
-        update(budgets)
-        .where(budgets.c.dataset == before.dataset)
-        .values(entries=moved.entries, tip=moved.tip, **moved.terms())
-    )
-    return row, moved
+    told = terms.terms()
+    row = _entry(before, told, price=price, **columns)
+    _insert(connection, "entry", row)
+    connection.execute(_MOVE, (row["seq"], row["hash"], *(told[column] for column in TERMS), before.dataset))
+    return row, replace(terms, entries=row["seq"], tip=row["hash"])
 
 
 def locked_account(connection: Connection, dataset: str) -> Account:
@@ -126,14 +109,13 @@ def account_here(connection: Connection, row: Mapping[str, Any]) -> Account:
     Raises `PlanError` when the row, or that entry, was changed by hand.
     """
     account, dataset = Account.of(row), row["dataset"]
-    here = select(entries).where(entries.c.dataset == dataset).order_by(entries.c.seq.desc()).limit(1)
-    end = connection.execute(here).mappings().first()
+    end = _one(connection, dataset, "ORDER BY seq DESC")
     if end is None or (end["seq"], end["hash"]) != (account.entries, account.tip):
         raise PlanError(
             f"the chain of dataset {dataset!r} does not end where its budget row says: the ledger was changed by hand; "
             "nothing was written; ledger.verify() lists what is wrong, and a backup restores it"
         )
-    if not _as_written(row, dict(end)):
+    if not _as_written(row, end):
         raise PlanError(
             f"the totals, limits or terms of dataset {dataset!r} are not those under the hash of its last entry: the ledger was "
             "changed by hand; nothing was written; ledger.verify() lists what is wrong, and a backup restores it"
@@ -151,21 +133,19 @@ def _as_written(row: Mapping[str, Any], end: Mapping[str, Any]) -> bool:
 
 def unpaid_charge(connection: Connection, dataset: str, charge: Charge) -> dict[str, Any]:
     """The entry of a charge that has no receipt yet; `ReleaseError` when it is not here or has one."""
-    here = entries.c.dataset == dataset
-    query = select(entries).where(here, entries.c.seq == charge.seq, entries.c.kind == "charge")
-    row = connection.execute(query).mappings().first()
+    row = _one(connection, dataset, "AND seq = ? AND kind = 'charge'", charge.seq)
     if row is None or row["hash"] != charge.hash:
         raise ReleaseError(
             f"charge {charge.seq} is not in the ledger of dataset {dataset!r}", "give what ledger.charge returned"
         )
-    taken = connection.execute(select(entries.c.seq).where(here, entries.c.charge_seq == charge.seq)).scalar()
+    taken = _one(connection, dataset, "AND charge_seq = ?", charge.seq)
     if taken is not None:
         raise ReleaseError(
-            f"charge {charge.seq} of dataset {dataset!r} has a receipt already (entry {taken}); one charge pays for "
+            f"charge {charge.seq} of dataset {dataset!r} has a receipt already (entry {taken['seq']}); one charge pays for "
             "one release",
             "charge again with ledger.charge",
         )
-    return dict(row)
+    return row
 
 
 def shared_columns(charge: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,7 +153,7 @@ def shared_columns(charge: Mapping[str, Any]) -> dict[str, Any]:
     return {name: charge[name] for name in SHARED}
 
 
-def _entry(before: Account, after: Account, *, price: Price, **columns: Any) -> dict[str, Any]:
+def _entry(before: Account, after: Mapping[str, Any], *, price: Price, **columns: Any) -> dict[str, Any]:
     """A whole row of `entry` after an account's last one, hashed; what is not given is empty."""
     prev = before.tip or GENESIS
     row: dict[str, Any] = {
@@ -190,7 +170,7 @@ def _entry(before: Account, after: Account, *, price: Price, **columns: Any) -> 
         "release_sha256": "",
         "version": "",
         "note": "",
-        "after": canonical(after.terms()),
+        "after": canonical(after),
         **columns,
     }
     return {**row, "prev": prev, "hash": row_hash(prev, row)}

@@ -6,16 +6,13 @@ import os
 import sqlite3
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
-
 from confide.errors import LedgerBusy, PlanError
-from confide.ledger.chain import FORMAT, metadata
-from confide.ledger.storage.store import Progress, Room, Store, explained
+from confide.ledger.chain import FORMAT, TABLES
+from confide.ledger.storage.store import Connection, Room, Store
 
 #: "conf": tells a ledger from any other SQLite file.
 APPLICATION = 0x636F6E66
@@ -25,21 +22,8 @@ _SMALLEST = 512  # bytes of the smallest SQLite file that holds anything
 _ENTRY = 64 * 4_120
 # Bytes that a connection takes where a fork closed the last one: a step of the journal's index, and the journal's tip.
 _OPENING = 32_768 + 8_192
-_NETWORK = {
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "9p",
-    "afs",
-    "ceph",
-    "glusterfs",
-    "lustre",
-    "gpfs",
-    "fuse.sshfs",
-    "fuse.glusterfs",
-}
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "gpfs"}
+_NETWORK |= {"fuse.sshfs", "fuse.glusterfs"}
 _PERMIT = "give this account read and write permission on the file and on its directory"
 _REASONS = {
     sqlite3.SQLITE_BUSY: (
@@ -57,6 +41,13 @@ _REASONS = {
 _NEVER_WRITTEN = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY}
 
 
+class _File(sqlite3.Connection):
+    """A connection to the file; its transactions lock all of it."""
+
+    for_update = ""
+    stream = sqlite3.Connection.execute  # rows come one by one as it is
+
+
 class SQLiteStore(Store):
     """A ledger in one file.
 
@@ -65,10 +56,14 @@ class SQLiteStore(Store):
     closed just before one.
     """
 
+    _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
+    _ERROR, _CONFLICT = sqlite3.Error, sqlite3.IntegrityError
+
     def __init__(self, path: Path, timeout: float) -> None:
         self._path = path
+        self._files = tuple(Path(f"{path}{end}") for end in ("", "-wal", "-journal"))
         self._identity: tuple[int, int] | None = None
-        super().__init__(str(path), str(path), timeout)
+        super().__init__(str(path), timeout)
 
     @property
     def path(self) -> Path:
@@ -86,19 +81,19 @@ class SQLiteStore(Store):
             with suppress(OSError):
                 self.path.chmod(0o600)
             # WAL is faster for one process, and impossible on a network disk. It cannot be set inside a transaction.
-            with self._driver() as driver:
-                driver.execute(f"PRAGMA journal_mode = {'DELETE' if on_network(self.path) else 'WAL'}")
+            self._alone(f"PRAGMA journal_mode = {'DELETE' if on_network(self.path) else 'WAL'}")
         with self.writing(creating=True) as connection:
             if _is_empty(connection):
-                metadata.create_all(connection)
-                connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
-                connection.exec_driver_sql(f"PRAGMA user_version = {FORMAT}")
+                for table in TABLES.values():
+                    connection.execute(table)
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
         self.check()
 
     def check(self) -> None:
         with self.reading() as connection:
-            application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
-            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
             raise PlanError(
                 f"{self.path} is not a ledger",
@@ -119,7 +114,7 @@ class SQLiteStore(Store):
 
     def integrity(self) -> list[str]:
         with self.reading() as connection:
-            found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
+            found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
         return [line for line in found if line != "ok"]
 
     def copy_to(self, target: Path) -> None:
@@ -128,89 +123,71 @@ class SQLiteStore(Store):
             _new_file(target)
         except FileExistsError:
             raise PlanError(f"{target} exists, and a backup never overwrites", "give a path that is free") from None
-        with self._driver() as driver:
-            driver.execute("VACUUM INTO ?", (str(target),))
+        self._alone("VACUUM INTO ?", str(target))
+
+    def has_table(self, connection: Connection, table: str) -> bool:
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+        return found.fetchone() is not None
 
     def room(self, size: int) -> Room:
         size += _ENTRY
-        files = (Path(f"{self._path}{end}") for end in ("", "-wal", "-journal"))
-        grown = max(file.stat().st_size for file in files if file.exists()) + size
+        largest = 0
+        for file in self._files:
+            with suppress(FileNotFoundError):
+                largest = max(largest, file.stat().st_size)
         try:
-            return Room(self._path.parent, grown, size, _OPENING)
+            return Room(self._path.parent, largest + size, size, _OPENING)
         except OSError as error:
             raise LedgerBusy(
                 f"{self.name} has no room for a charge and its receipt ({error.strerror})",
                 "make room, on the disk and under a limit on the size of files, and try again; nothing was charged",
             ) from None
 
-    def _new_engine(self) -> Engine:
-        path, timeout = self._path, self.timeout
-
-        def connect() -> sqlite3.Connection:
-            # mode=rw never creates a file. isolation_level None: the driver's own default begins deferred, reads before
-            # it locks, and then fails at once with "database is locked" whatever the timeout.
-            connection = sqlite3.connect(
-                f"file:{quote(str(path))}?mode=rw",
-                uri=True,
-                timeout=timeout,
-                isolation_level=None,
-                check_same_thread=False,
-            )
-            for pragma in ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON", "foreign_keys = ON"):
-                connection.execute(f"PRAGMA {pragma}")
-            return connection
-
-        engine = create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=8, max_overflow=-1)
-
-        @event.listens_for(engine, "begin")
-        def begin(connection: Connection) -> None:
-            locked = connection.get_execution_options().get("confide_lock", False)
-            connection.exec_driver_sql("BEGIN IMMEDIATE" if locked else "BEGIN")
-
-        return engine
-
-    def _explained(self, progress: Progress) -> AbstractContextManager[None]:
-        return explained(self.name, self._reason, progress)
-
-    def _reason(self, cause: BaseException | None) -> tuple[str | None, bool]:
-        code = (getattr(cause, "sqlite_errorcode", None) or 0) & 0xFF
-        reason = _REASONS.get(code)
-        return None if reason is None else reason.format(timeout=self.timeout), code in _NEVER_WRITTEN
-
-    def _for_reading(self, connection: Connection) -> Connection:
+    def _open(self) -> Connection:
+        # mode=rw never creates a file. isolation_level None: the driver's own default begins deferred, reads before
+        # it locks, and then fails at once with "database is locked" whatever the timeout.
+        connection = sqlite3.connect(
+            f"file:{quote(str(self._path))}?mode=rw",
+            uri=True,
+            timeout=self.timeout,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=_File,
+        )
+        for pragma in ("synchronous = FULL", "fullfsync = ON", "checkpoint_fullfsync = ON", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}")
         return connection
 
-    def _for_writing(self, connection: Connection) -> Connection:
-        return connection.execution_options(confide_lock=True)
+    def _alone(self, statement: str, *values: str) -> None:
+        """A statement that SQLite refuses inside a transaction."""
+        with self._transaction("") as connection:
+            connection.execute(statement, values)
 
-    @contextmanager
-    def _driver(self) -> Iterator[sqlite3.Connection]:
-        """The driver's connection outside any transaction, for the statements that SQLite refuses inside one."""
-        with self._entered(), self._explained(Progress()), self._connect() as connection:
-            driver = connection.connection.driver_connection
-            assert isinstance(driver, sqlite3.Connection)
-            yield driver
+    def _reason(self, error: Exception) -> tuple[str | None, bool]:
+        code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+        reason = _REASONS.get(code)
+        return None if reason is None else reason.format(timeout=self.timeout), code in _NEVER_WRITTEN
 
     def _same_place(self) -> None:
         """A connection to a file that was replaced or deleted charges a ledger that nobody sees: reconnect, or refuse."""
         try:
-            found = self.path.stat()
+            found = self._path.stat()
         except OSError as error:
-            self._engine.dispose()
+            self._give_up()
             raise PlanError(
                 f"there is no ledger at {self.path} ({error.strerror})",
                 "check the path first; for a new one: Ledger.create(path, dataset=..., budget=...)",
             ) from None
         if self._identity != (found.st_dev, found.st_ino):
-            self._engine.dispose()
+            self._give_up()
             self._identity = (found.st_dev, found.st_ino)
 
     def _leave_nothing_to_the_child(self) -> None:
-        self._engine.dispose()
+        self._give_up()
 
 
 def _is_empty(connection: Connection) -> bool:
-    return not connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").all()
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
 
 
 def _new_file(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Under a ledger: transactions on a database. Only the back ends (`sqlite.py`, `postgres.py`) know its dialect.
+"""Under a ledger: transactions on a database. Only the back ends (`sqlite.py`, `postgres.py`) know their drivers.
 
 What the database reports, in words for the steward: busy, read-only, full or damaged, and what to do.
 
@@ -15,82 +15,41 @@ Room for a receipt, taken before its charge is on disk: a full disk refuses the 
 from __future__ import annotations
 
 import os
-import sqlite3
 import tempfile
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
-
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from typing import Any, ClassVar, Protocol
 
 from confide.errors import ConfideError, LedgerBusy, PlanError
 
 
-class Progress:
-    """How far a transaction came, so that an error says what is known of the charge."""
+class Connection(Protocol):
+    """A connection of either driver. A statement has a ? for each value, and its cursor gives rows as tuples.
 
-    def __init__(self) -> None:
-        self.committing = False
-
-
-@contextmanager
-def explained(
-    name: str, reason_of: Callable[[BaseException | None], tuple[str | None, bool]], progress: Progress
-) -> Iterator[None]:
-    """Turn database errors into `LedgerBusy` (locked, read-only, full, gone) and `PlanError` (damaged, no ledger).
-
-    reason_of: the back end's words for the driver's error, or None when it is no passing state; and whether a COMMIT
-    that failed so has certainly left nothing behind.
+    for_update: the end of a SELECT that locks the row it finds. stream: as execute, for more rows than memory holds.
     """
-    try:
-        yield
-    except ConfideError:
-        raise
-    except IntegrityError:
-        raise PlanError(
-            f"{name}: a second entry claims the same place in the chain, so the lock did not hold (a network disk?); "
-            "nothing was written",
-            "keep the ledger on a local disk or on a server, and run ledger.verify()",
-        ) from None
-    except (DBAPIError, sqlite3.Error) as error:
-        cause = error.orig if isinstance(error, DBAPIError) else error
-        reason, undone = reason_of(cause)
-        if reason is None:
-            raise PlanError(
-                f"{name}: not a ledger, or damaged ({cause})", "restore it from a backup, or give the place of a ledger"
-            ) from None
-        unknown = progress.committing and not undone
-        state = (
-            "it failed while writing: take it as charged if ledger.show() lists it; nothing was released"
-            if unknown
-            else "nothing was charged"
-        )
-        raise LedgerBusy(f"{name} {reason}", f"{state}") from None
+
+    for_update: str
+
+    def execute(self, statement: str, values: Sequence[Any] = ..., /) -> Any: ...
+    def executemany(self, statement: str, many: Iterable[Sequence[Any]], /) -> Any: ...
+    def stream(self, statement: str, values: Sequence[Any] = ..., /) -> Iterable[Any]: ...
+    def commit(self) -> None: ...
+    def close(self) -> None: ...
 
 
-class Forked(Protocol):
-    """What the hooks ask of a store."""
-
-    def before_fork(self) -> None: ...
-    def after_fork_in_parent(self) -> None: ...
-    def after_fork_in_child(self) -> None: ...
+_ZEROS = bytes(65_536)
+_IDLE = 8  # connections that stay open between two transactions, at most
 
 
 # The stores of this process, for the fork hooks alone: a fork concerns all of them and asks none. The lock is held
 # from before a fork until after it, in the parent and in the child.
-_stores: weakref.WeakSet[Forked] = weakref.WeakSet()
+_stores: weakref.WeakSet[Store] = weakref.WeakSet()
 _fork_lock = threading.Lock()
-
-
-def register(store: Forked) -> None:
-    """Tell the hooks of a new store."""
-    with _fork_lock:
-        _stores.add(store)
 
 
 def _before() -> None:
@@ -130,7 +89,7 @@ class Room:
         left = size + opening
         while left:
             # written and not allocated alone, as every system and every file system has it; a full disk writes less, then nothing
-            left -= self._file.write(bytes(left)) or 0
+            left -= self._file.write(_ZEROS[:left]) or 0
 
     def give_back(self, *, locked: bool) -> None:
         """Free bytes now, although a forked child may hold the file as well; locked: the rest, too."""
@@ -147,17 +106,25 @@ class Room:
 class Store(ABC):
     """Transactions on one database; safe for threads, processes and forks.
 
-    name: where the ledger is, for messages; target: what `Ledger.open` takes to find it. Neither has a password in it.
+    name: where the ledger is, as `Ledger.open` takes it, without a password.
     timeout: seconds to wait for a lock. A connection serves one thread at a time and belongs to one process.
     """
 
-    def __init__(self, name: str, target: str, timeout: float) -> None:
-        self.name = name
-        self.target = target
-        self.timeout = timeout
-        self._use(self._new_engine())
+    _READ: ClassVar[str]  # how a transaction begins that sees one moment, and one that writes
+    _WRITE: ClassVar[str]
+    _ERROR: ClassVar[type[Exception]]  # the driver's errors, and the one of a rule of the tables
+    _CONFLICT: ClassVar[type[Exception]]
+    _kept_from_children: ClassVar[list[Connection]] = []
+
+    def __init__(self, name: str, timeout: float) -> None:
+        self.name, self.timeout = name, timeout
+        self._idle: list[Connection] = []
+        self._opened = 0  # how often all connections were given up; one from before is not used again
+        # A store that is dropped closes its connections at once: one left to the garbage collector could see a fork.
+        weakref.finalize(self, _close_all, self._idle)
         self._begin_afresh()
-        register(self)
+        with _fork_lock:
+            _stores.add(self)
 
     @property
     @abstractmethod
@@ -167,10 +134,8 @@ class Store(ABC):
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """One consistent view, without a lock that keeps anybody from writing."""
-        with self._entered(), self._explained(Progress()), self._connect() as plain:
-            connection = self._for_reading(plain)
-            with connection.begin():
-                yield connection
+        with self._transaction(self._READ) as connection:
+            yield connection
 
     @contextmanager
     def writing(self, *, creating: bool = False) -> Iterator[Connection]:
@@ -179,21 +144,51 @@ class Store(ABC):
         Who writes to a dataset locks its row of `budget` by its first statement (`rows.locked_account`), and reads
         after that alone. creating: whoever adds tables or a dataset, which has no row yet, excludes all others who do.
         """
-        progress = Progress()
-        with self._entered(), self._explained(progress), self._connect() as plain:
-            connection = self._for_writing(plain)
-            transaction = connection.begin()
+        with self._transaction(self._WRITE) as connection:
+            self._prepare(connection, creating)
+            yield connection
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Connection]:
+        """begin: its first statement; "" for what a database refuses inside a transaction."""
+        committing = False
+        with self._entered() as opened:
             try:
-                self._prepare(connection, creating)
-                yield connection
-                self._check_still_open(connection)
-                progress.committing = True
-                transaction.commit()
-            except BaseException:
-                # Closing the connection rolls back whatever it still holds. A rollback of its own would be left out
-                # after a COMMIT that failed, and the connection would go back to the pool with the lock.
-                connection.invalidate()
-                raise
+                connection = self._begun(begin)
+                try:
+                    yield connection
+                    if begin == self._WRITE:
+                        self._check_still_open(connection)
+                        committing = True
+                    self._commit(connection)
+                except BaseException:
+                    # Closing rolls back whatever it still holds: nothing else does after a COMMIT that failed.
+                    connection.close()
+                    raise
+            except self._ERROR as error:
+                raise self._explained(error, committing) from None
+            with self._changed:
+                if opened == self._opened and len(self._idle) < _IDLE:
+                    self._idle.append(connection)
+                else:
+                    connection.close()
+
+    def _begun(self, begin: str) -> Connection:
+        """A connection in a new transaction."""
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._open()
+        try:
+            if begin:
+                connection.execute(begin)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _commit(self, connection: Connection) -> None:
+        connection.commit()
 
     def room(self, size: int) -> Room | None:
         """The room that a receipt will need, taken before its charge is committed; None on a server, whose disk is its own.
@@ -218,25 +213,49 @@ class Store(ABC):
     def copy_to(self, target: Path) -> None:
         """A consistent copy in one new file, where the database can make one."""
 
+    @abstractmethod
+    def has_table(self, connection: Connection, table: str) -> bool:
+        """Whether there is a table of that name."""
+
     def close(self) -> None:
         """Close idle connections; the next transaction opens a new one."""
-        self._engine.dispose()
+        with self._changed:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self._opened += 1
+        _close_all(self._idle)
 
     @abstractmethod
-    def _new_engine(self) -> Engine: ...
+    def _open(self) -> Connection:
+        """A new connection, which commits each statement on its own until a transaction begins."""
 
     @abstractmethod
-    def _explained(self, progress: Progress) -> AbstractContextManager[None]:
-        """Turn the database's errors into ours."""
+    def _reason(self, error: Exception) -> tuple[str | None, bool]:
+        """The words for a driver's error, or None when it is no passing state; and whether a COMMIT that failed so has certainly
+        left nothing behind.
+        """
 
-    def _connect(self) -> AbstractContextManager[Connection]:
-        return self._engine.connect()
-
-    @abstractmethod
-    def _for_reading(self, connection: Connection) -> Connection: ...
-
-    @abstractmethod
-    def _for_writing(self, connection: Connection) -> Connection: ...
+    def _explained(self, error: Exception, committing: bool) -> ConfideError:
+        """A driver's error as `LedgerBusy` (locked, read-only, full, gone) or `PlanError` (damaged, no ledger)."""
+        if isinstance(error, self._CONFLICT):
+            return PlanError(
+                f"{self.name}: a second entry claims the same place in the chain, so the lock did not hold (a network disk?); "
+                "nothing was written",
+                "keep the ledger on a local disk or on a server, and run ledger.verify()",
+            )
+        reason, undone = self._reason(error)
+        if reason is None:
+            return PlanError(
+                f"{self.name}: not a ledger, or damaged ({error})",
+                "restore it from a backup, or give the place of a ledger",
+            )
+        state = (
+            "it failed while writing: take it as charged if ledger.show() lists it; nothing was released"
+            if committing and not undone
+            else "nothing was charged"
+        )
+        return LedgerBusy(f"{self.name} {reason}", state)
 
     def _prepare(self, connection: Connection, creating: bool) -> None:
         """What a writing transaction does first."""
@@ -247,13 +266,8 @@ class Store(ABC):
     def _same_place(self) -> None:
         """Raise, or connect anew, when what the open connections lead to is not the ledger any more."""
 
-    def _use(self, engine: Engine) -> None:
-        self._engine = engine
-        # A store that is dropped closes its connections at once: one left to the garbage collector could see a fork.
-        self._dropped = weakref.finalize(self, engine.dispose)
-
     @contextmanager
-    def _entered(self) -> Iterator[None]:
+    def _entered(self) -> Iterator[int]:
         """Count this thread as inside, so that a fork waits for it; the place and the process must be the same still."""
         with self._changed:
             if os.getpid() != self._pid:
@@ -264,8 +278,9 @@ class Store(ABC):
                 )
             self._same_place()
             self._inside += 1
+            opened = self._opened
         try:
-            yield
+            yield opened
         finally:
             with self._changed:
                 self._inside -= 1
@@ -289,7 +304,9 @@ class Store(ABC):
     def after_fork_in_child(self) -> None:
         """Begin afresh, unless a transaction of the parent was still open: then the child is refused by its pid."""
         idle, pid = self._inside == 0, self._pid
-        self._forget_the_parents()
+        # Never closed and never collected: either would speak on the parent's socket, or drop its locks.
+        self._kept_from_children.extend(self._idle)
+        self._idle.clear()
         self._begin_afresh()
         if not idle:
             self._pid = pid
@@ -297,5 +314,8 @@ class Store(ABC):
     def _leave_nothing_to_the_child(self) -> None:
         """Close what must not be open across a fork."""
 
-    def _forget_the_parents(self) -> None:
-        """Let go, in a child, of connections that are the parent's, without closing them."""
+
+def _close_all(idle: list[Connection]) -> None:
+    with suppress(IndexError):  # another thread may take the last one
+        while True:
+            idle.pop().close()

@@ -44,6 +44,32 @@ _Z, _LEAST = 1.959963984540054, 2.0
 
 
 @dataclass(frozen=True, eq=False)
+class Box:
+    """Where minima are sought, low and high (p,). closed: whether a point on its edge is an answer, too."""
+
+    low: Array
+    high: Array
+    closed: bool
+
+    @classmethod
+    def of(cls, bounds: tuple[Array, Array] | None, p: int) -> Box:
+        """The bounds asked for, closed; without any, `BOX` on either side, whose edge is not an answer."""
+        if bounds is None:
+            return cls(np.full(p, -BOX), np.full(p, BOX), False)
+        low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), p) for side in bounds)
+        return cls(low, high, True)
+
+    def clip(self, theta: Array) -> Array:
+        """The nearest point of it."""
+        return np.clip(theta, self.low, self.high)
+
+    def within(self, theta: Array) -> bool:
+        """Whether a point lies inside, off the edge by a millionth of the half width."""
+        off = 5e-7 * (self.high - self.low)
+        return bool((theta > self.low + off).all() and (theta < self.high - off).all())
+
+
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """A fit in units of the declared domains.
 
@@ -129,14 +155,26 @@ def _least(firm: float) -> float:
     return _LEAST if beyond(_LEAST) >= 0 else float(brentq(beyond, _LEAST, firm))
 
 
-def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | None = None, box: float = BOX) -> Fitted:
+def fitted(
+    loss: Loss,
+    method: str,
+    rows: Rows,
+    *,
+    seed: int = 0,
+    h: float | None = None,
+    bounds: tuple[Array, Array] | None = None,
+) -> Fitted:
     """Fit `loss` to protected rows by `method` (`losses.METHODS`).
 
     The mean corrected loss is not convex, and for some samples has no minimum, because its bend is weighed negatively. So it is
     minimized within a box, from the naive fit, from the corrected least-squares fit and from points around them. The lowest minimum
     counts that is interior and has a positive definite curvature. Where there is none, `identified` is False and theta NaN. h:
     smoothing of a kinked loss in units of the response; by default 0.8 residual standard deviations (`_smoothing`).
+
+    bounds: (low, high), each (p,), the compact set that theory asks for. Its edge then belongs to it: where the lowest minimum lies on
+    the edge, theta is that point and `identified` False, as no curvature stands for it.
     """
+    box = Box.of(bounds, rows.x.shape[1])
     again = rows.noised_again(np.random.default_rng(seed))
     problem = Corrected(loss, method, rows, again)  # refuses what has no correction, before anything is computed
     line = closed_form(method, rows, again)
@@ -147,7 +185,9 @@ def fitted(loss: Loss, method: str, rows: Rows, *, seed: int = 0, h: float | Non
             h = 0.0 if bare else _smoothing(loss, method, rows, again, line, box)
         problem = replace(problem, loss=loss.at(h))
     if isinstance(loss, Squared):
-        return _described(problem, line, (1, 1), h or 0.0, box)
+        found_line = _described(problem, line, (1, 1), h or 0.0, box)
+        if found_line.identified or not box.closed:
+            return found_line
     starts = _starts(problem, line, rows, again, np.random.default_rng(seed + 1), box)
     found = _minima(problem, starts, box)
     if not found:
@@ -175,7 +215,7 @@ def residual_sd(rows: Rows, line: Array, method: str) -> float:
     return sqrt(max(seen - share * added, 0.05 * float(squares.mean())))
 
 
-def _smoothing(loss: Loss, method: str, rows: Rows, again: Rows, line: Array, box: float) -> float:
+def _smoothing(loss: Loss, method: str, rows: Rows, again: Rows, line: Array, box: Box) -> float:
     """0.8 residual standard deviations, about the corrected fit, or about fits that start from the naive one where those are less.
 
     The mean squared residual about any fixed fit is at least that about the population's. Where much noise leaves the corrected Gram
@@ -226,7 +266,7 @@ def _floored(method: str, rows: Rows, again: Rows) -> Array:
 
 
 def _starts(
-    problem: Corrected, line: Array, rows: Rows, again: Rows, generator: np.random.Generator, box: float
+    problem: Corrected, line: Array, rows: Rows, again: Rows, generator: np.random.Generator, box: Box
 ) -> list[Array]:
     """The naive fit, the corrected least-squares fit, and what five points around lead to.
 
@@ -235,19 +275,19 @@ def _starts(
     """
     p = rows.x.shape[1]
     if problem.method == "naive" and problem.loss.convex and np.isfinite(line).all():
-        return [np.clip(line, -box, box)]  # the only minimum
-    naive = _minimum(replace(problem, method="naive"), np.zeros(p), box)
+        return [box.clip(line)]  # the only minimum
+    naive = _minimum(replace(problem, method="naive"), box.clip(np.zeros(p)), box)
     seeds = [] if naive is None else [naive[1]]
     seeds += [_floored(problem.method, rows, again)] + ([line] if np.isfinite(line).all() else [])
     seeds += [seeds[0] + _JITTER * generator.standard_normal(p) for _ in range(_JITTERED)]
-    seeds = [np.clip(one, -box, box) for one in seeds]
+    seeds = [box.clip(one) for one in seeds]
     if problem.method != "RB":
         return seeds
     apart = [] if problem.loss.flat else [one[1] for one, _ in _minima(replace(problem, method="SDR"), seeds, box)]
     return [*apart, *seeds[: 2 if apart else len(seeds)]]
 
 
-def _minima(problem: Corrected, starts: Sequence[Array], box: float) -> list[tuple[Minimum, int]]:
+def _minima(problem: Corrected, starts: Sequence[Array], box: Box) -> list[tuple[Minimum, int]]:
     """The interior minima that the starts lead to, each with how many of them do.
 
     Once a minimum is known, a descent that comes near it ends there: it has nothing more to tell.
@@ -270,8 +310,8 @@ def _same(one: Array, other: Array) -> bool:
     return bool(np.abs(one - other).max() < _SAME)
 
 
-def _minimum(problem: Corrected, start: Array, box: float, known: Sequence[Minimum] = ()) -> Minimum | None:
-    """The interior minimum that a start leads to, None where it leads to the edge of the box; one of `known` as soon as it is near."""
+def _minimum(problem: Corrected, start: Array, box: Box, known: Sequence[Minimum] = ()) -> Minimum | None:
+    """The minimum that a start leads to, None for the edge of an open box; one of `known` as soon as it is near."""
     near: list[Minimum] = []
 
     def look(x: Array) -> None:
@@ -285,21 +325,21 @@ def _minimum(problem: Corrected, start: Array, box: float, known: Sequence[Minim
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=[(-box, box)] * len(start),
+            bounds=list(zip(box.low, box.high, strict=True)),
             callback=look if known else None,
             options={"gtol": 1e-8, "ftol": 1e-13},
         )
     if near:
         return near[0]
-    if not np.isfinite(found.fun) or (np.abs(found.x) > box * (1 - 1e-6)).any():
+    if not np.isfinite(found.fun) or not (box.closed or box.within(found.x)):
         return None
     return float(found.fun), np.asarray(found.x)
 
 
-def _described(problem: Corrected, theta: Array, starts: tuple[int, int], h: float, box: float) -> Fitted:
+def _described(problem: Corrected, theta: Array, starts: tuple[int, int], h: float, box: Box) -> Fitted:
     p = problem.rows.x.shape[1]
     nothing = Fitted(theta, np.full((p, p), nan), problem, h, nan, starts, False)
-    if not np.isfinite(theta).all() or (np.abs(theta) >= box).any():
+    if not np.isfinite(theta).all() or not box.within(theta):
         return nothing
     steps = _steps(problem, theta, h)
     curvature = problem.curvature(theta, steps)
@@ -347,8 +387,10 @@ class Model:
     bases: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, told: Protection, formula: str, loss: Loss) -> Model:
+    def of(cls, frame: pd.DataFrame, told: Protection, formula: str, loss: Loss, *, centred: bool = True) -> Model:
         """The model matrix by formulaic. A protected column enters as it stands, because noise under a function has another correction.
+
+        centred: whether terms are measured from the middle of their domains where there is an intercept.
 
         Protected levels may interact with each other and with public columns: each record stands once with each level
         (`confide.local.fits.losses`). As the response, a protected column of two levels is the share of the second.
@@ -385,7 +427,7 @@ class Model:
         lam, middle, width = (np.zeros(len(names)) for _ in range(3))
         for k, name in enumerate(names):
             lam[k], middle[k], width[k] = _units(name, variables[name], x[:, k], told)
-        if at is None:
+        if at is None or not centred:
             middle[:] = 0.0
             middle_y = 0.0
         scaled = Rows(

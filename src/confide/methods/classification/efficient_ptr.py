@@ -71,6 +71,8 @@ from confide.sums.safety_bounds import Replying, class_means_alpha, class_means_
 _FINE = 1 << BITS
 # What the counts may add to alpha^2, of what the means take.
 _SHARE = 0.05
+# The default least size is this part of the size that all classes would have if they were even; and the n it takes where none is given.
+_EVEN, _USUAL = 4, 1_000
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,8 @@ class EfficientPTRBayes(Replying, OfClasses):
     c0 : float, optional
         Least share of a class that the noise is made for, about half of the
         least share to expect. Then L = floor(c0 n) + 1, and n has to be public.
-        Give either `c0` or `least`.
+        Give `c0` or `least`, or neither. By default L is a quarter of the size
+        that classes of one size would have, of n records, or of 1,000 without n.
     least : int, optional
         Least number L of records of a class that the noise is made for.
     gamma_plan : float, optional
@@ -216,11 +219,11 @@ class EfficientPTRBayes(Replying, OfClasses):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.c0 is None) == (self.least is None):
+        if self.c0 is not None and self.least is not None:
             raise PlanError(
-                f"give either c0, about half of the least share of a class to expect, or least, a least size, from public facts; got "
-                f"c0={self.c0!r} and least={self.least!r}",
-                "write c0=0.05",
+                f"c0, about half of the least share of a class to expect, and least, a least size, say the same; got c0={self.c0!r} and "
+                f"least={self.least!r}",
+                "leave one of them out",
             )
         if self.c0 is not None and not (is_finite(self.c0) and 0 < self.c0 < 0.5):
             raise PlanError(
@@ -290,9 +293,10 @@ class EfficientPTRBayes(Replying, OfClasses):
         return ClassRows(own, self._radius(own), 1)
 
     def _least(self, own: ClassDesign, n: int | None) -> int:
-        if self.c0 is None:
-            assert self.least is not None
+        if self.least is not None:
             return self.least
+        if self.c0 is None:
+            return max((_USUAL if n is None else n) // (_EVEN * len(own.classes)) + 1, 2)
         if self.c0 >= 1 / len(own.classes):
             raise PlanError(
                 f"c0 = {self.c0!r} is not below one over the number of classes, {1 / len(own.classes):.4g}: not all {len(own.classes)} "
@@ -322,7 +326,7 @@ class EfficientPTRBayes(Replying, OfClasses):
                 f"{said}; take ClassMeans, which always replies"
                 + ("" if self.gamma_plan is None else ", or leave gamma_plan out")
             )
-        if self.c0 is None:
+        if self.least is not None:
             raise PlanError(
                 f"{said}",
                 f"take about half of the smallest class to expect, least={most - 1} at most, or ClassMeans, which always replies",

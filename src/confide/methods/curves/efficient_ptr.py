@@ -45,6 +45,10 @@ _SUMS, _MOMENTS = Fraction(1, 20), Fraction(1, 20)
 _POINTS = 1_000
 # Of points and bandwidths: the square of a point in bandwidths is a float.
 _FAR = 1e50
+# By default: so many even records lie near a point, no bandwidth is above this share of a range, least is this part of the even sum.
+_NEAR, _WIDEST, _EVEN = 200.0, 0.25, 0.25
+# The number of records that defaults are made for where none is given.
+_USUAL = 1_000
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,18 @@ class EfficientPTRKernel(Replying):
     ----------
     formula : str
         Formula ``"y ~ a + b"`` with numeric features.
-    points : sequence of float or of tuples
-        Public points: numbers for one feature, or one tuple for each point.
-    bandwidth : float or sequence of float
-        Bandwidth of all features, or one for each, in their units.
+    points : sequence of float or of tuples, optional
+        Public points: numbers for one feature, or one tuple for each point. By
+        default five within the bounds of one feature. Of several features the
+        middle, and a quarter to either side of it along each.
+    bandwidth : float or sequence of float, optional
+        Bandwidth of all features, or one for each, in their units. By default
+        a share of each range that falls with the public n (1,000 without one).
+        It is at least the share at which 200 even records lie near a point.
     least : float, optional
         Kernel sum that the noise is made for, in records at the kernel's peak
-        (d0/B), above 1. Give either `least` or `c0`.
+        (d0/B), above 1. Give `least` or `c0`, or neither. By default a quarter
+        of the sum that n even records would have.
     c0 : float, optional
         The same as d0 over n, in units of a density. It needs the public n.
     kernel : {"gaussian", "epanechnikov"}, default "gaussian"
@@ -102,8 +111,8 @@ class EfficientPTRKernel(Replying):
     """
 
     formula: str
-    points: Sequence[Any]
-    bandwidth: float | Sequence[float]
+    points: Sequence[Any] | None = None
+    bandwidth: float | Sequence[float] | None = None
     least: float | None = None
     c0: float | None = None
     kernel: str = "gaussian"
@@ -118,10 +127,10 @@ class EfficientPTRKernel(Replying):
     intervals: ClassVar[str] = "the smoothed curve at the points; sampling and privacy noise, given a reply"
 
     def __post_init__(self) -> None:
-        put = object.__setattr__
-        put(self, "points", _points(self.points))
+        if self.points is not None:
+            object.__setattr__(self, "points", _points(self.points))
         widths = tuple(self.bandwidth) if isinstance(self.bandwidth, Iterable) else (self.bandwidth,)
-        if not widths or not all(is_finite(h) and 1 / _FAR <= h <= _FAR for h in widths):
+        if self.bandwidth is not None and not (widths and all(is_finite(h) and 1 / _FAR <= h <= _FAR for h in widths)):
             raise PlanError(
                 f"bandwidth must be a number from {1 / _FAR:g} to {_FAR:g}, or one for each feature, got {self.bandwidth!r}",
                 "write bandwidth=0.05",
@@ -130,9 +139,10 @@ class EfficientPTRKernel(Replying):
             raise PlanError(
                 f"kernel must be one of {', '.join(KERNELS)}, got {self.kernel!r}; a signed kernel has other constants"
             )
-        if (self.least is None) == (self.c0 is None):
+        if self.least is not None and self.c0 is not None:
             raise PlanError(
-                "give either least, the kernel sum that the noise is made for, or c0, that sum over n B, from public facts"
+                "least, the kernel sum that the noise is made for, and c0, that sum over n B, say the same",
+                "leave one of them out",
             )
         for name, value, low in (
             ("least", self.least, 1.0),
@@ -163,7 +173,7 @@ class EfficientPTRKernel(Replying):
 
         Raises `PlanError` for a formula or setting that cannot work, `PrivacyError` for a request without a delta.
         """
-        rows = self._rows(schema)
+        rows = self._rows(schema, n)
         d0 = self._d0(rows, n)
         allowance = Allowance.of(privacy, self, schema, failure=Fraction(1, 2))
         curve, safety = PointCurve(rows, d0), KernelSafety(rows, d0)
@@ -196,28 +206,42 @@ class EfficientPTRKernel(Replying):
             ),
         )
 
-    def _rows(self, schema: Any) -> PointRows:
+    def _rows(self, schema: Any, n: int | None) -> PointRows:
         whole = Schema.of(schema)
         design = ModelMatrix.of(self.formula, whole, term_bounds=self.term_bounds)
         d = len(design.terms)
         if not d or any(term.binary for term in design.terms):
             raise PlanError(f"{self.name} takes numeric features, as in 'y ~ a + b'; indicators have no kernel")
         check_names(Curve, (term.name for term in design.terms))
-        widths = (float(self.bandwidth),) * d if is_finite(self.bandwidth) else tuple(map(float, self.bandwidth))  # type: ignore[arg-type]
-        if len(widths) != d or any(len(point) != d for point in self.points):
+        points, widths = self.points, self._widths(design, n)
+        if points is None:
+            points = _default_points([(float(term.low), float(term.high)) for term in design.terms])
+        if len(widths) != d or any(len(point) != d for point in points):
             raise PlanError(f"the formula has {d} features, so each point and the bandwidths must have {d} numbers")
-        return PointRows(design, tuple(self.points), widths, self.kernel)
+        return PointRows(design, tuple(points), widths, self.kernel)
+
+    def _widths(self, design: ModelMatrix, n: int | None) -> tuple[float, ...]:
+        """The bandwidths, those by default in ranges of the features."""
+        d = len(design.terms)
+        if self.bandwidth is None:
+            n = _USUAL if n is None else max(n, 1)
+            share = max(usual_share(n), (_NEAR / n) ** (1 / d) / _mass(self.kernel))
+            return tuple(min(share, _WIDEST) * float(term.high - term.low) for term in design.terms)
+        return (float(self.bandwidth),) * d if is_finite(self.bandwidth) else tuple(map(float, self.bandwidth))  # type: ignore[arg-type]
 
     def _d0(self, rows: PointRows, n: int | None) -> int:
         """d0 in the integers of the weights."""
         least = self.least
-        if least is None:
+        # over B, the peak of a kernel that integrates to 1
+        mass = _mass(self.kernel)
+        if least is None and self.c0 is not None:
             if n is None:
                 raise PlanError("c0 is a share of the public number of records", "give n=, or least= instead of c0")
-            assert self.c0 is not None
-            # over B, the peak of a kernel that integrates to 1
-            mass = 2.5066282746310002 if self.kernel == "gaussian" else 4 / 3
             least = self.c0 * n * prod(mass * h for h in rows.bandwidths)
+        elif least is None:
+            ranges = [float(term.high - term.low) for term in rows.design.terms]
+            even = prod(min(mass * h / wide, 1.0) for h, wide in zip(rows.bandwidths, ranges, strict=True))
+            least = max((_USUAL if n is None else n) * even * _EVEN, 1.5)
         if not least > 1:
             raise PlanError(
                 f"the kernel sum that the noise is made for must exceed one record at the peak, got {least:.4g}",
@@ -259,7 +283,7 @@ class EfficientPTRKernel(Replying):
     def infer(self, release: Release, options: ResultOptions | None = None) -> Curve:
         """The values at the points, or a result with status "declined". `PlanError` for any option, because there is none."""
         (options or ResultOptions()).only()
-        rows, d0 = self._rows(release.plan.declared), int(release.plan.constants["d0"])
+        rows, d0 = self._rows(release.plan.declared, release.plan.n), int(release.plan.constants["d0"])
         design, m = rows.design, len(rows.points)
         low, high = float(design.response.low), float(design.response.high)
         middle, half = low + (high - low) / 2, (high - low) / 2
@@ -306,7 +330,7 @@ class EfficientPTRKernel(Replying):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """E[K y]/E[K] at the points."""
-        rows = self._rows(CodedFrame.checked(frame).schema)
+        rows = self._rows(CodedFrame.checked(frame).schema, len(frame))
         features = tuple(term.name for term in rows.design.terms)
         found = smooth(frame, rows.design, np.array(rows.points), np.array(rows.bandwidths), rows.kernel)
         return dict(zip(point_names(features, rows.points), map(float, found), strict=True))
@@ -315,7 +339,7 @@ class EfficientPTRKernel(Replying):
         """One point with opposite responses, and opposite corners. None with derived terms."""
         if schema is None:
             return
-        rows = self._rows(schema)
+        rows = self._rows(schema, _USUAL)
         yield from corner_pairs(rows.design, schema)
         names = [term.plain for term in (*rows.design.terms, rows.design.response)]
         if None not in names:
@@ -336,6 +360,29 @@ _NO_REPLY = (
     "the safety test did not pass: some point has too few records near it; ask for other points, a larger bandwidth or budget, or a "
     "smaller least"
 )
+
+
+def _mass(kernel: str) -> float:
+    """The integral of a kernel over its peak, in bandwidths."""
+    return sqrt(2 * pi) if kernel == "gaussian" else 4 / 3
+
+
+def _default_points(ranges: Sequence[tuple[float, float]]) -> tuple[tuple[float, ...], ...]:
+    """Five points of one feature; of several the middle, and a quarter of the range to either side of it along each.
+
+    >>> _default_points([(0.0, 10.0)])
+    ((2.0,), (3.5,), (5.0,), (6.5,), (8.0,))
+    """
+    if len(ranges) == 1:
+        ((low, high),) = ranges
+        return tuple((low + k * (high - low) / 20,) for k in (4, 7, 10, 13, 16))
+    middle = tuple(low + (high - low) / 2 for low, high in ranges)
+    sides = [
+        (*middle[:j], middle[j] + part * (high - low), *middle[j + 1 :])
+        for j, (low, high) in enumerate(ranges)
+        for part in (-0.25, 0.25)
+    ]
+    return (middle, *sides)
 
 
 def _points(given: Any) -> tuple[tuple[float, ...], ...]:

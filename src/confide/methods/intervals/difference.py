@@ -26,9 +26,9 @@ from confide.methods.intervals.marginals import SampledMarginal
 from confide.methods.intervals.method import IntervalMethod, parsed_prior, share_alone
 from confide.methods.intervals.proportion import level_name
 from confide.methods.intervals.results import ConfidenceIntervals, Posterior
-from confide.methods.intervals.sums import PairRows
+from confide.methods.intervals.sums import PairRows, whole_frame
 from confide.noise import keyed_generator
-from confide.schema import Categorical, CodedFrame, Integer, Schema
+from confide.schema import Categorical, Integer, Schema
 from confide.schema.formulas.names import bare, column_named, sides
 from confide.sums.coding import ends
 
@@ -166,8 +166,8 @@ class Difference(IntervalMethod):
         )
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        practice = CodedFrame.checked(frame)
         outcome, group = self._sides()
+        practice = whole_frame(frame, (outcome, group))
         y, g = practice.codes[outcome], practice.codes[group]
         first, second = float(np.mean(y[g == 0])), float(np.mean(y[g == 1]))
         return dict(zip(self._names(practice.schema), (second - first, first, second), strict=True))

@@ -44,7 +44,7 @@ from confide.methods.intervals.normal_posteriors import (
     normal_posterior,
 )
 from confide.methods.intervals.results import BOX_ACTIVE, ConfidenceIntervals, Limits, Posterior
-from confide.methods.intervals.sums import STEP, ColumnSums, MomentRows, numeric
+from confide.methods.intervals.sums import STEP, ColumnSums, MomentRows, numeric, whole_frame
 from confide.results.pages.content import Flag
 from confide.schema import CodedFrame, Integer, Schema
 
@@ -392,7 +392,7 @@ class MeanAndVariance(IntervalMethod):
         With of="normal" they belong to the normal that has them after clipping. With kind="poisson" it is the rate at which the mean of
         clipped Poisson counts is the records' mean.
         """
-        practice = CodedFrame.checked(frame)
+        practice = whole_frame(frame, (self.column,))
         if self.kind == _POISSON:
             return {f"rate of {self.column}": self._rate(practice)}
         values = practice.present(self.column)

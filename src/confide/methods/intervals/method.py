@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -24,7 +25,8 @@ from confide.core.units.contributions import shown
 from confide.errors import PlanError
 from confide.guarantees import Guarantee, PureDP
 from confide.methods.intervals.marginals import NoiseLaw
-from confide.methods.intervals.sums import Records, Replaced, fixed_columns
+from confide.methods.intervals.sums import Records, Replaced, stood_in
+from confide.results.pages.content import missing_rules
 from confide.schema import Schema
 
 KINDS = ("credible", "confidence")
@@ -88,15 +90,19 @@ class IntervalMethod(Method):
     def plan(
         self, schema: Any, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
     ) -> Plan:
-        """Plan one noisy sum. Raises `PlanError` for a column that may exclude records, or with too few records."""
+        """Plan one noisy sum. Raises `PlanError` for a column of another kind, or with too few records."""
         allowance = Allowance.of(privacy, self, schema)
         pure = isinstance(allowance.level, PureDP)
-        rows = self.rows(schema, pure)
-        fixed_columns(schema, rows.columns, self.name)
+        rows = self._whole(schema, pure)
         self._enough(rows, n)
         sums, records = Replaced(rows), Total(Records(schema, rows.columns[0]), nonnegative=True)
         spend = allowance.spend(_SUMS, sums, Fraction(1), law="discrete_laplace" if pure and self.whole else "")
         facts = dict(self.facts(rows))
+        said = (
+            f"the number of records is public: {text}. Declare on_missing for another value"
+            for _, text in _stand_ins(schema, rows)
+        )
+        facts["warnings"] = (*facts.get("warnings", ()), *said)
         return Plan.of(self, schema, allowance, spend, {_SUMS: sums, _RECORDS: records}, n=n, **facts)
 
     def _enough(self, rows: Any, n: int | None) -> None:
@@ -117,12 +123,22 @@ class IntervalMethod(Method):
             options.only(*self.asks)
         kind = checked_kind(asked.kind or self.kind, self.kinds, self.name)
         schema = release.plan.declared
-        rows = self.rows(schema, release[_SUMS].law.endswith("laplace"))
+        rows = self._whole(schema, release[_SUMS].law.endswith("laplace"))
         n = int(release.public[_RECORDS][0])
+        found: Any
         if kind == "confidence":
-            return shown(self.confidence(release, rows, n), release)
-        prior = self._prior(self.prior if asked.prior is None else asked.prior)
-        return shown(self.credible(release, rows, n, prior), release)
+            found = self.confidence(release, rows, n)
+        else:
+            prior = self._prior(self.prior if asked.prior is None else asked.prior)
+            found = self.credible(release, rows, n, prior)
+        told: Result = replace(found, facts=(*found.facts, *_stand_ins(schema, rows)))
+        return shown(told, release)
+
+    def _whole(self, schema: Schema, pure: bool) -> Any:
+        """The record map in which a missing value counts as a public one, so that no record is excluded."""
+        rows = self.rows(schema, pure)
+        whole = stood_in(schema, rows.columns)
+        return rows if whole is schema else self.rows(whole, pure)
 
     def law(self, release: Release, unit: float = 1.0) -> NoiseLaw:
         """Of each released number; unit: how many of its integers make one unit."""
@@ -131,6 +147,13 @@ class IntervalMethod(Method):
     def sums(self, release: Release) -> Any:
         """The released numbers, in the map's own integers."""
         return release[_SUMS].decode()
+
+
+def _stand_ins(schema: Schema, rows: Any) -> tuple[tuple[str, str], ...]:
+    """What a missing value counts as where the schema would exclude its record."""
+    whole = stood_in(schema, rows.columns)
+    chosen = {name: whole[name] for name in rows.columns if whole[name] != schema[name]}
+    return (("Missing", missing_rules(chosen)),) if chosen else ()
 
 
 def share_alone(p: Any, size: Any) -> Any:

@@ -30,8 +30,8 @@ from confide.methods.intervals.count_posteriors import Cells, confidence_limits,
 from confide.methods.intervals.marginals import BetaMixture, NoiseLaw
 from confide.methods.intervals.method import IntervalMethod, parsed_prior, share_alone
 from confide.methods.intervals.results import ConfidenceIntervals, Posterior
-from confide.methods.intervals.sums import LevelRows
-from confide.schema import Categorical, CodedFrame, Integer, Schema
+from confide.methods.intervals.sums import LevelRows, whole_frame
+from confide.schema import Categorical, Integer, Schema
 from confide.sums.coding import ends
 
 # Of a posterior, and of confidence limits; of one share, and of all.
@@ -290,7 +290,7 @@ class Proportion(IntervalMethod):
         return exact_shares(release, self.column, self._names(rows), self.sums(release), n, self.law(release), said)
 
     def reference(self, frame: Any) -> Mapping[str, float]:
-        practice = CodedFrame.checked(frame)
+        practice = whole_frame(frame, (self.column,))
         codes = practice.codes[self.column]
         asked = asked_levels(practice.schema, self.column, self.level)
         return {level_name(practice.schema, self.column, code): float(np.mean(codes == code)) for code in asked}

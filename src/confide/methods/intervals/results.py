@@ -54,6 +54,8 @@ PRIOR_DOMINATES = Flag(
 BOX_ACTIVE = Flag("at_parameter_bound", "the parameter may lie at an edge of what the bounds allow, or beyond")
 
 _PICTURED = 201
+# Joint draws from which a simultaneous region is found.
+_JOINT_DRAWS = 10_000
 # Of the range that is allowed: a credible interval that is wider says little that the prior does not.
 _WIDE = 0.5
 # An interval that a flat prior makes more than so many times as wide is the prior's.
@@ -90,21 +92,35 @@ class _Inferred(BaseResult):
     def _ends(self, alpha: float) -> tuple[Array, Array]:
         raise NotImplementedError
 
-    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
+    def conf_int(self, alpha: float = 0.05, *, simultaneous: bool = False) -> pd.DataFrame:
         """Intervals at level 1 - alpha, with equal tails.
 
         Parameters
         ----------
         alpha : float, default 0.05
             One minus the level.
+        simultaneous : bool, default False
+            Whether all parameters together lie within their intervals at this
+            level. A posterior takes the same tail for each, which its joint draws
+            give; confidence intervals divide alpha by their number.
 
         Returns
         -------
         DataFrame
             Columns 0 (low) and 1 (high), one row for each name.
+
+        References
+        ----------
+        Besag, Green, Higdon, Mengersen 1995, section 6.3 (simultaneous credible
+        regions).
         """
-        low, high = self._ends(check_alpha(alpha))
+        level = check_alpha(alpha)
+        low, high = self._ends(self._together(level) if simultaneous else level)
         return pd.DataFrame({0: low, 1: high}, index=list(self.names))
+
+    def _together(self, alpha: float) -> float:
+        """The alpha of each interval at which all hold together at level 1 - alpha, for any dependence (Bonferroni)."""
+        return alpha / len(self.names)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -193,6 +209,20 @@ class Posterior(_Inferred):
         least, most = np.array(self.reached(alpha)).T
         low, high = np.array(self.bounds).T
         return np.where(least, low, found[:, 0]), np.where(most, high, found[:, 1])
+
+    def _together(self, alpha: float) -> float:
+        """By the ranks of joint draws: the smallest tail that a share alpha of the draws reaches in some parameter."""
+        least = super()._together(alpha)
+        if len(self.names) < 2:
+            return least
+        drawn = self.joint(keyed_generator(self.drawn_sha256, "simultaneous"), _JOINT_DRAWS)
+        if not np.isfinite(drawn).all():
+            return least
+        ranks = (np.argsort(np.argsort(drawn, axis=0), axis=0) + 0.5) / len(drawn)
+        reached = np.sort(np.minimum(ranks, 1 - ranks).min(axis=1))
+        # a place less than the share, so that the error of the draws is on the safe side
+        place = max(int(alpha * len(drawn)) - int(np.sqrt(alpha * (1 - alpha) * len(drawn))) - 1, 0)
+        return float(np.clip(2 * reached[place], least, alpha))
 
     def quantile(self, q: float | Sequence[float]) -> pd.DataFrame:
         """Quantiles of each posterior.

@@ -27,7 +27,7 @@ from confide.methods.intervals.marginals import StudentMixture
 from confide.methods.intervals.method import IntervalMethod
 from confide.methods.intervals.normal_posteriors import AGREED, LinePosterior, NoisyMoments, line_posterior
 from confide.methods.intervals.results import Posterior
-from confide.methods.intervals.sums import STEP, ProductRows, squares_weight
+from confide.methods.intervals.sums import STEP, ProductRows, squares_weight, whole_frame
 from confide.noise import keyed_generator
 from confide.results.inference import simulated_null
 from confide.results.pages.content import Flag
@@ -206,8 +206,9 @@ class Slope(IntervalMethod):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """Least squares of test data."""
-        practice = CodedFrame.checked(frame)
-        design = ModelMatrix.of(self.formula, practice.schema, term_bounds=self.term_bounds)
+        schema = CodedFrame.checked(frame).schema
+        design = ModelMatrix.of(self.formula, schema, term_bounds=self.term_bounds)
+        practice = whole_frame(frame, design.columns)
         x, y = practice.rows(design)
         return dict(zip(design.names, np.linalg.lstsq(x, y, rcond=None)[0].tolist(), strict=True))
 

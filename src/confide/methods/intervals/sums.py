@@ -34,11 +34,11 @@ release does not reject that. The central limit theorem of n records is assumed;
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, isqrt, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,7 @@ from confide.core.exact import digest
 from confide.errors import PlanError
 from confide.methods.intervals.count_posteriors import ColumnShape
 from confide.methods.intervals.marginals import NoiseLaw
-from confide.schema import Categorical, Integer, ModelMatrix, Numeric, Schema
+from confide.schema import Categorical, CodedFrame, Integer, ModelMatrix, Numeric, Schema
 from confide.sums.coding import DesignRows
 from confide.sums.columns import OfColumn
 
@@ -75,17 +75,40 @@ class Replaced(Total):
         return Fraction(self.map.moved_l1)  # type: ignore[attr-defined]
 
 
-def fixed_columns(schema: Schema, columns: tuple[str, ...], who: str) -> None:
-    """Refuse columns under which a record may be left out: the number of records is public, and must not depend on their values."""
+def stood_in(schema: Schema, columns: tuple[str, ...]) -> Schema:
+    """The schema with a public value for what is missing in these columns, where it would exclude the record.
+
+    The number of records is public, so that it must not depend on their values. The value is the middle of the bounds, or the first level;
+    the schema itself where each column declares its own.
+
+    >>> own = stood_in(Schema({"x": Numeric(0, 4), "y": Numeric(0, 4, on_missing=1.0)}), ("x", "y"))
+    >>> own["x"].on_missing, own["y"].on_missing
+    ('midpoint', 1.0)
+    """
+    found: dict[str, Any] = {}
     for name in columns:
         column = schema[name]
         if column.on_missing == "drop":
-            what = f"{list(column.levels)}" if isinstance(column, Categorical) else f"{column.low:g}, {column.high:g}"
             rule = column.levels[0] if isinstance(column, Categorical) else "midpoint"
-            raise PlanError(
-                f"{who} takes the number of records as public, and a record with a missing {name!r} is excluded. Declare what "
-                f'a missing value counts as: write {name!r}: cf.{type(column).__name__}({what}, on_missing="{rule}")'
-            )
+            found[name] = replace(column, on_missing=rule)
+    return schema.with_columns({**schema.columns, **found}) if found else schema
+
+
+def whole_frame(frame: Any, columns: tuple[str, ...]) -> CodedFrame:
+    """Test data as the maps read them: missing values of these columns count as `stood_in` says."""
+    practice = CodedFrame.checked(frame)
+    schema, codes = stood_in(practice.schema, columns), dict(practice.codes)
+    for name in columns:
+        codes[name] = np.where(codes[name] < 0, schema[name].missing_code, codes[name])
+    return CodedFrame(schema, codes)
+
+
+def _present(rows: RecordMap, schema: Schema, codes: Codes) -> Codes:
+    """Codes in which each missing one is that of its column's value for it: a source may have another rule for the column."""
+    if not (codes < 0).any():
+        return codes
+    instead = np.array([[schema[name].missing_code] for name in rows.columns])
+    return np.where(codes < 0, instead, codes)
 
 
 def numeric(schema: Schema, name: str, who: str) -> Numeric | Integer:
@@ -139,6 +162,7 @@ class LevelRows(OfColumn):
         return self._digest("levels", list(self.levels))
 
     def __call__(self, codes: Codes) -> Codes:
+        codes = _present(self, self.schema, codes)
         return np.asarray(codes[0][None, :] == np.array(self.levels, dtype=np.float64)[:, None], dtype=np.float64)
 
 
@@ -171,6 +195,7 @@ class PairRows(RecordMap):
         return digest(["pairs", *(self.schema[name].to_dict() for name in self.columns), *self.columns])
 
     def __call__(self, codes: Codes) -> Codes:
+        codes = _present(self, self.schema, codes)
         place = codes[0] * self.shape[1] + codes[1]
         return np.asarray(place[None, :] == np.arange(self.width, dtype=np.float64)[:, None], dtype=np.float64)
 
@@ -208,7 +233,7 @@ class MomentRows(OfColumn):
         return self._digest("four moments", self.pure)
 
     def __call__(self, codes: Codes) -> Codes:
-        z = 2.0 * codes[0] / (self.schema[self.column].steps - 1) - 1.0
+        z = 2.0 * _present(self, self.schema, codes)[0] / (self.schema[self.column].steps - 1) - 1.0
         square = z * z
         left = 1.0 - square
         rows = np.stack([z, left, z * left, square * left])
@@ -282,7 +307,7 @@ class ProductRows(DesignRows):
         return (self.pure,)
 
     def __call__(self, codes: Codes) -> Codes:
-        terms, _ = self.design.codes(codes)
+        terms, _ = self.design.codes(_present(self, self.design.schema, codes))
         centre, unit = self.scaling
         rows = [np.ones(terms.shape[1])] if self.design.intercept else []
         for own, term, c, u in zip(terms, (*self.design.terms, self.design.response), centre, unit, strict=True):

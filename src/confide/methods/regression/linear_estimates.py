@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from confide._helpers import later
 from confide.core import ResultOptions
 from confide.errors import NoResult, PlanError
+from confide.methods.regression.evidence.nested_models import ModelSums
 from confide.results import Estimates, check_alpha
 from confide.results.inference import simulated_null, wald
 from confide.results.inference.contrasts import Combinations, combine, labels
@@ -340,6 +341,8 @@ class SharedEstimates(LinearEstimates):
     loose : array of float, optional
         Sampling part of `covariance` within responses, where the part across
         responses is not known. A test of m responses counts it m times.
+    sums : ModelSums, optional
+        What `confide.regression.compare_models` compares smaller models from.
 
     Examples
     --------
@@ -353,6 +356,7 @@ class SharedEstimates(LinearEstimates):
 
     tables: Mapping[str, SharedEstimates] = field(default_factory=dict)
     loose: NDArray[np.float64] | None = None
+    sums: ModelSums | None = None
 
     def __getitem__(self, response: str) -> SharedEstimates:
         """Return the table of one response; `PlanError` for another name."""

@@ -41,7 +41,6 @@ from math import isnan, nan, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from confide._arrays import Array
 from confide._helpers import later
@@ -58,7 +57,11 @@ from confide.results.inference import simulated_null
 from confide.results.pages.content import INTERCEPT, Column
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from confide.methods.regression.glm.coefficients import FisherFigures
+else:
+    pd = later("pandas")
 
 
 # The step of a central difference in eta.
@@ -462,12 +465,6 @@ class ModelEstimates(DesignEstimates):
             and held[term.columns[0]] == len(levels)
             and (len(levels) == 1 or all(one.binary for one in levels))
         )
-
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = later("pandas")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

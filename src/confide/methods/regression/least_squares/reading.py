@@ -16,6 +16,7 @@ import numpy as np
 from confide._arrays import Array
 from confide.core import Noisy
 from confide.core.units.contributions import Independent
+from confide.methods.regression.evidence.nested_models import ModelSums
 from confide.methods.regression.evidence.normal_equations import coefficient_names, to_units
 from confide.methods.regression.evidence.r_squared import RSquared
 from confide.methods.regression.evidence.sample_size_advice import (
@@ -221,6 +222,8 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
     # how it is told; a survey says more ---------------------------------------------------------------------------------
 
     _what: ClassVar[str] = "linear regression"
+    # whether its residual sum of squares is that of records, which models are compared by
+    _compared: ClassVar[bool] = True
 
     @property
     def _drawn_words(self) -> str:
@@ -280,6 +283,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
             noise_variance=noise,
             bias=bias if (bias > 0).any() else None,
             joint=s.law((self.release.drawn_sha256,)),
+            sums=None if hidden or not self._one_by_one else ModelSums.of_sandwich(s),
             status="partial" if hidden else "valid",
             reason=self._reasons() if hidden else "",
             intervals_for="; ".join(
@@ -296,6 +300,11 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
             rsquared=explained.share,
             rsquared_interval=explained.interval,
         )
+
+    @property
+    def _one_by_one(self) -> bool:
+        """Whether the line's residual sum of squares is one of independent records, all of them."""
+        return self._compared and self.counting is None and self.left is None
 
     @property
     def _cut_weights(self) -> Array | float:

@@ -487,6 +487,7 @@ class SurveyReading(SurveyRead, LeastSquaresReading):
     """A release of weighted sums."""
 
     _what: ClassVar[str] = "linear regression"
+    _compared: ClassVar[bool] = False
 
     @property
     def _typical(self) -> float:

@@ -21,6 +21,7 @@ from confide import _special as special
 from confide._arrays import Array
 from confide._helpers import later
 from confide.core import Release, ResultOptions
+from confide.methods.regression.evidence.nested_models import ModelSums
 from confide.methods.regression.evidence.normal_equations import (
     Fit,
     Line,
@@ -153,6 +154,8 @@ class _Reading:
                     "rsquared": (known := self._explained(fitted, line, shown)).share,
                     "rsquared_interval": known.interval,
                 }
+                if self.state[0] == "valid" and not self.subset:
+                    numbers["sums"] = ModelSums.of_fit(fitted, matrix, numbers["estimates"])
                 flags = ("se_upper_bound",) if shown is not meat else ()
                 if self.state[0] == "partial":
                     _leave_out(numbers, np.array([*([True] if design.intercept else []), *self.out[self.keep]]))
@@ -271,6 +274,7 @@ class _Reading:
             rsquared=nan,
             rsquared_interval=(nan, nan),
             tables=tables,
+            sums=None,
             **{"joint": None, **numbers},
         )
 

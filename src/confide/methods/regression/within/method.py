@@ -119,6 +119,7 @@ class _Reading(LeastSquaresReading):
         object.__setattr__(self, "outer", outer)
 
     outer: ModelMatrix
+    _compared: ClassVar[bool] = False
 
     def _levels(self, *, demanding: bool, told: bool = False) -> str:
         # deviations of a level are numbers like any others

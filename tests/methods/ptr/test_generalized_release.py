@@ -1,0 +1,191 @@
+"""A mechanism of the user's own with a data-dependent loss: what is asserted is attacked, and the test keeps its error."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from tests.messages import refuses
+
+import confide as cf
+from confide.audit import falsify_loss
+from confide.errors import PlanError, PrivacyError
+from confide.methods.ptr.feature_votes import FeatureVotes, forward
+from confide.noise import SimulatedNoise
+
+STEP, SCALE = 2**20, 20
+SCHEMA = cf.Schema({"x": cf.Numeric(0, 1, on_missing="midpoint"), "y": cf.Numeric(0, 1, on_missing="midpoint")})
+PAIR = cf.ApproxDP(1.0, 1e-6)
+
+
+def group_mean(table: np.ndarray, noise: Any) -> Any:
+    """Mean of y where x is above 1/2, with Laplace noise of 1/20."""
+    return np.rint(table[table[:, 0] > 0.5, 1].mean() * STEP) + noise.discrete_laplace(STEP // SCALE, 1)
+
+
+def count(table: np.ndarray) -> float:
+    return float((table[:, 0] > 0.5).sum())
+
+
+def loss(k: float) -> float:
+    """The mean of k records moves by 1/k, and by two steps of rounding."""
+    return SCALE * (1 / k + 2 / STEP) if k >= 1 else inf
+
+
+def careless(k: float) -> float:
+    return loss(k) / 4
+
+
+def _data(n: int = 400, share: float = 0.5) -> Any:
+    g = np.random.default_rng(1)
+    x = np.where(g.random(n) < share, 0.9, 0.1)
+    return cf.read({"x": x, "y": g.beta(2, 5, n)}, SCHEMA)
+
+
+def _asked(data: Any, **more: Any) -> Any:
+    given: dict[str, Any] = {
+        "loss": loss,
+        "statistic": count,
+        "sensitivity": 1.0,
+        "grid": 1 / STEP,
+        "privacy": PAIR,
+        "ledger": None,
+        "n": 400,
+        "noise": SimulatedNoise(1),
+    }
+    return cf.ptr.generalized_release(group_mean, data, **(given | more))
+
+
+def test_it_replies_where_the_loss_is_small_and_declines_elsewhere() -> None:
+    found = _asked(_data())
+    assert found.status == "valid" and abs(found.params.iloc[0] - 2 / 7) < 0.5
+    said = " ".join(found.guarantee.assumptions)
+    assert "asserted: one record moves count by at most 1" in said and "not broken" in said
+    assert _asked(_data(share=0.01)).status == "declined"
+
+
+def test_a_loss_and_a_sensitivity_that_are_too_small_are_broken_before_anything_is_charged() -> None:
+    for wrong in ({"loss": careless}, {"sensitivity": 0.5}):
+        with pytest.raises(PlanError) as caught:
+            _asked(_data(), **wrong)
+        assert "broken" in str(caught.value) and "Nothing was charged" in str(caught.value)
+    report = falsify_loss(group_mean, loss, count, 1.0, SCHEMA, n=200, epsilon=0.75)
+    assert report.verdict == "holds" and report.ratio == 1.0 and 0 < report.lower_bound <= report.loss
+    assert falsify_loss(group_mean, careless, count, 1.0, SCHEMA, n=200, epsilon=0.75).verdict == "violated"
+    assert falsify_loss(group_mean, loss, count, 0.9, SCHEMA, n=200, epsilon=0.75).verdict == "violated"
+    assert falsify_loss(group_mean, lambda k: inf, count, 1.0, SCHEMA, n=20, epsilon=0.75).verdict == "untested"
+
+
+def test_a_false_pass_is_as_rare_as_it_is_said_to_be() -> None:
+    """At the last unsafe statistic the test passes with probability at most delta, and not much less."""
+    method = cf.ptr.GeneralizedRelease(group_mean, lambda k: 0.5 if k > 100 else 2.0, count, 1.0)
+    noise, runs = SimulatedNoise(3), 4_000
+    table = np.column_stack([np.r_[np.full(100, 0.9), np.full(100, 0.1)], np.zeros(200)])
+    passed = sum(method.passes(table, noise, 1.0, 0.05) for _ in range(runs))
+    assert binom.sf(passed - 1, runs, 0.05) > 1e-4 and passed > 0.03 * runs
+    table[100:180, 0] = 0.9
+    assert sum(method.passes(table, noise, 1.0, 0.05) for _ in range(200)) > 190
+
+
+def test_what_cannot_work_is_refused_before_the_records_are_seen() -> None:
+    data = _data()
+
+    def rising(k: float) -> float:
+        return k / 100
+
+    def broken(table: np.ndarray) -> float:
+        raise KeyError("no")
+
+    for wrong in (
+        {"loss": rising},
+        {"statistic": broken},
+        {"sensitivity": 0.0},
+        {"grid": 0.3},
+        {"dim": 2},
+        {"test_share": 0.0},
+        {"report": 3},
+        {"columns": ("z",)},
+    ):
+        with pytest.raises((PlanError, cf.errors.SchemaError)):
+            _asked(data, **wrong)
+    with pytest.raises(PrivacyError):
+        _asked(data, privacy=cf.GDP(1.0))
+    with refuses(PlanError):
+        cf.ptr.GeneralizedRelease(3, loss, count, 1.0)  # type: ignore[arg-type]
+
+
+def test_a_mechanism_that_fails_on_the_records_declines_without_a_word() -> None:
+    def failing(table: np.ndarray, noise: Any) -> Any:
+        if table[0, 1] == 0.25:
+            raise ValueError("the first record is the one")
+        return noise.discrete_laplace(STEP, 1)
+
+    frame = {"x": np.full(1_000, 0.9), "y": np.full(1_000, 0.25)}
+    schema = cf.Schema({name: cf.Numeric(0, 1, steps=5, on_missing="midpoint") for name in "xy"})
+    method = cf.ptr.GeneralizedRelease(failing, lambda k: 0.0, count, 1.0)
+    release = cf.release(method, cf.read(frame, schema), PAIR, ledger=None, noise=SimulatedNoise(1), n=1_000)
+    assert release.status == "declined" and method.infer(release).status == "declined"
+
+
+def test_it_charges_a_ledger_and_its_plan_says_what_the_test_has(tmp_path: Any) -> None:
+    schema = cf.Schema(SCHEMA.columns, dataset="survey")
+    ledger = cf.Ledger.create(
+        tmp_path / "ledger.db", dataset="survey", budget=cf.ApproxDP(2.0, 1e-5, relation="substitute")
+    )
+    data = cf.read({"x": np.full(400, 0.9), "y": np.full(400, 0.5)}, schema)
+    assert _asked(data, ledger=ledger, noise=None).status in ("valid", "declined")
+    assert ledger.show().spent.startswith("epsilon 1") or "1" in ledger.show().spent
+    plan = cf.plan(cf.ptr.GeneralizedRelease(group_mean, loss, count, 1.0, grid=1 / STEP), schema, PAIR, n=1_000)
+    assert plan.constants["test_epsilon"] == 0.25 and plan.constants["loss"] == 0.75
+    assert "never" not in " ".join(plan.warnings)
+
+
+# features -------------------------------------------------------------------------------------------------------------
+
+FEATURES = cf.Schema({name: cf.Numeric(-4, 6, on_missing="midpoint") for name in "abcdy"}, dataset="survey")
+
+
+def _features(n: int, strong: float, seed: int = 1) -> Any:
+    g = np.random.default_rng(seed)
+    x = g.random((n, 4))
+    y = strong * (x[:, 1] - x[:, 3]) + 0.5 * g.normal(size=n)
+    return cf.read(dict(zip("abcd", x.T, strict=True)) | {"y": y}, FEATURES)
+
+
+def test_features_that_blocks_agree_on_are_chosen_and_others_declined() -> None:
+    asked: dict[str, Any] = {"privacy": PAIR, "ledger": None, "noise": SimulatedNoise(1)}
+    found = cf.ptr.select_features("y ~ a + b + c + d", _features(6_000, 2.0), 2, **asked)
+    assert found.names == ("b", "d") and found.formula == "y ~ b + d" and found.guarantee.assumptions == ()
+    none = cf.ptr.select_features("y ~ a + b + c + d", _features(6_000, 0.0), 2, **asked)
+    assert none.status == "declined" and none.formula == "y ~ 1" and "did not agree" in str(none)
+    for formula, k in (("y ~ a", 1), ("y ~ a + b", 2), ("y ~ log(a) + b + c", 1), ("y ~ a + a + b", 1)):
+        with refuses(PlanError):
+            cf.ptr.select_features(formula, _features(200, 1.0), k, **asked)
+
+
+def test_one_record_moves_the_gap_by_two_at_most_and_no_set_with_a_gap_above_two() -> None:
+    g, own = np.random.default_rng(2), FeatureVotes(4, 2, 12)
+    far = 0
+    for _ in range(300):
+        table = g.random((48, 5))
+        table[:, 4] += g.choice([0.0, 0.6, 3.0]) * (table[:, 1] - table[:, 3])
+        other = table.copy()
+        other[int(g.integers(48))] = g.choice([0.0, 1.0, 50.0], 5)
+        gap, near = own.statistic(table), own.statistic(other)
+        assert abs(gap - near) <= 2
+        if gap > 2:
+            far += 1
+            assert (own.mechanism(table, None) == own.mechanism(other, None)).all()
+    assert far > 50
+
+
+def test_a_forward_search_takes_what_explains_most_of_what_is_left() -> None:
+    g = np.random.default_rng(3)
+    x = g.normal(size=(500, 4))
+    x[:, 1] = x[:, 0] + 0.01 * g.normal(size=500)  # nothing is left of it once the first is in
+    rows = np.column_stack([x, 3 * x[:, 0] + x[:, 2]])
+    assert sorted(forward(rows, 2).tolist()) in ([0, 2], [1, 2])
+    assert forward(np.zeros((3, 5)), 2).tolist() == [0, 1]

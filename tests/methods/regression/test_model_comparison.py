@@ -1,0 +1,97 @@
+"""Nested models compared from one release: what the records say where noise is small, and noise that is as large as it is said to be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+from tests.few import few
+from tests.messages import refuses
+
+import confide as cf
+from confide.errors import NoResult, PlanError
+from confide_lab.experiments.model_comparison import criteria
+
+SCHEMA = cf.Schema(
+    {
+        "x": cf.Numeric(0, 1),
+        "z": cf.Numeric(0, 1),
+        "g": cf.Categorical(["a", "b", "c"]),
+        "y": cf.Numeric(-4, 6),
+    }
+)
+METHODS = {"least_squares": cf.regression.LeastSquares, "ssp": cf.regression.SSP}
+
+
+def _records(n: int, seed: int, effect: float = 0.0) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
+    g = np.random.default_rng(seed)
+    x, z, level = g.random(n), g.random(n), g.choice(["a", "b", "c"], n)
+    y = np.clip(1 + x + effect * z + 0.2 * (level == "b") + g.normal(size=n), -4, 6)
+    return (
+        {"x": x, "z": z, "g": level, "y": y},
+        np.column_stack([x, z, level == "b", level == "c"]).astype(float),
+        y,
+    )
+
+
+def _fit(name: str, records: dict[str, Any], mu: float, seed: int, formula: str = "y ~ x + z + g") -> Any:
+    noise = cf.noise.SimulatedNoise(seed)
+    data = cf.read(records, SCHEMA)
+    return cf.infer(cf.release(METHODS[name](formula), data, cf.GDP(mu), ledger=None, noise=noise))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_without_noise_they_are_those_of_the_records(name: str) -> None:
+    records, x, y = _records(4_000, 1, effect=0.3)
+    found = cf.regression.compare_models(_fit(name, records, 1_000.0, 1), ["z", "g", ["z", "g"]]).to_frame()
+    assert list(found.index) == ["z", "g", "z, g"] and found["df_num"].tolist() == [1, 2, 3]
+    for row, places in zip(found.itertuples(), ((1,), (2, 3), (1, 2, 3)), strict=True):
+        own = criteria(x, y, places)
+        assert row.f == pytest.approx(own["f"], rel=0.03, abs=0.05)
+        assert row.aic == pytest.approx(own["aic"], rel=0.03, abs=0.2)
+        assert row.bic == pytest.approx(own["bic"], rel=0.03, abs=0.2)
+
+
+@pytest.mark.parametrize("name", few(list(METHODS), 1))
+@pytest.mark.parametrize("effect", few([0.0, 0.25], 1))
+def test_the_test_keeps_its_size_and_intervals_hold_the_records(name: str, effect: float) -> None:
+    """A share that should be .95 or .05 and is further off than this has a chance below 1e-4."""
+    runs = 40
+    held, off, rejected = [], [], 0
+    for seed in range(runs):
+        records, x, y = _records(2_000, 100 + seed, effect)
+        own = criteria(x, y, (1,))
+        row = cf.regression.compare_models(_fit(name, records, 1.0, seed), "z").to_frame().iloc[0]
+        rejected += row["p_value"] < 0.05
+        held.append(row["aic_low"] - 1e-6 <= own["aic"] <= row["aic_high"] + 1e-6)
+        off.append((row["aic"] - own["aic"]) / row["aic_noise_sd"])
+    assert binom.cdf(sum(held), runs, 0.95) > 1e-4
+    assert 0.5 < float(np.sqrt(np.mean(np.square(off)))) < 1.6
+    if effect == 0:
+        assert binom.sf(rejected - 1, runs, 0.05) > 1e-4
+
+
+def test_models_have_names_and_every_rendering() -> None:
+    fit = _fit("ssp", _records(2_000, 3)[0], 1.0, 1)
+    found = cf.regression.compare_models(fit, {"no group": "g", "x alone": ["z", "g"]})
+    assert list(found.to_frame().index) == ["no group", "x alone"]
+    assert "model's: above 0" in " ".join(found.summary().split()) and "no group" in found.to_markdown()
+    wide, narrow = (found.to_frame(alpha=alpha) for alpha in (0.01, 0.2))
+    assert (wide["aic_high"] - wide["aic_low"] > narrow["aic_high"] - narrow["aic_low"]).all()
+    assert found.to_dict()["release_sha256"] == fit.release_sha256
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    records = _records(2_000, 3)[0]
+    fit = _fit("ssp", records, 1.0, 1)
+    for without in ("q", [], [[]]):
+        with refuses(PlanError):
+            cf.regression.compare_models(fit, without)
+    with refuses(PlanError):
+        cf.regression.compare_models(3, "z")
+    with pytest.raises(NoResult):
+        cf.regression.compare_models(_fit("ssp", records, 0.01, 1), "z")
+    with pytest.raises(NoResult):
+        cf.regression.compare_models(_fit("least_squares", records, 1.0, 1, "y ~ g"), "g")
