@@ -10,7 +10,7 @@ import json
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -137,7 +137,7 @@ def register(method: type[Any]) -> type[Any]:
     return method
 
 
-@lru_cache(maxsize=1)
+@cache
 def _installed() -> dict[str, EntryPoint]:
     """The entry points of installed packages, by name; read once, because it walks over every package."""
     return {point.name: point for point in entry_points(group=_GROUP)}
@@ -262,10 +262,11 @@ def _indexed(name: str) -> MethodInfo | None:
     facts = _index(_installed()[name].module.partition(".")[0]).get(name)
     if facts is None:
         return None
-    return MethodInfo(**{key: tuple(value) if isinstance(value, list) else value for key, value in facts.items()})
+    read: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in facts.items()}
+    return MethodInfo(**read)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _index(package: str) -> dict[str, Any]:
     """What `methods.json` of an installed package says, which is found without loading the package."""
     spec = find_spec(package)

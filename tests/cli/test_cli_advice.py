@@ -90,10 +90,6 @@ def test_who_types_what_a_refusal_says_is_not_refused_again(survey, words, told,
             "give CSV or Parquet files, or survey.sqlite/answers",
         ),
         (
-            ("interval", "proportion", "survey.csv", *S, "--epsilon", "1", "--unaccounted", "--column", "region"),
-            'write [columns.region] with kind = "categorical", levels = ["North [N]", "South"], on_missing = "North [N]"',
-        ),
-        (
             ("regress", "happy ~ age", "survey.csv", *FREE, "--margin", "age=1"),
             "--margin asks for the least budget, and --mu gives one",
         ),

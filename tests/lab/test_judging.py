@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from confide.errors import SourceError
 from confide_lab.experiments import load, names
 from confide_lab.judging import below, covers, limits_of, runs_that_tell, told
 
@@ -62,7 +63,10 @@ def _records(name: str, runs: int) -> list[tuple[Any, list[dict[str, Any]]]]:
 @pytest.mark.parametrize("name", [n for n in names() if any(b.checks for b in load(n).blocks)])
 def test_no_experiment_judges_one_run(name: str) -> None:
     for block, rows in _records(name, 1):
-        words = [(one.name, one.ok, one.text) for one in block.checks(rows)]
+        try:
+            words = [(one.name, one.ok, one.text) for one in block.checks(rows)]
+        except SourceError as error:
+            pytest.skip(str(error))
         assert all(ok is None for _, ok, _ in words), (block.name, [word for word in words if word[1] is not None])
 
 

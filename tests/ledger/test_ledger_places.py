@@ -15,7 +15,7 @@ from tests.messages import refuses
 from confide.errors import ConfideError, PlanError
 from confide.guarantees import GDP
 from confide.ledger import Ledger
-from confide.ledger.storage.places import Address
+from confide.ledger.storage.address import Address
 
 
 @pytest.fixture

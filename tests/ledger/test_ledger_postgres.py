@@ -18,7 +18,8 @@ from tests.messages import refuses
 from confide.errors import LedgerBusy, PlanError
 from confide.guarantees import GDP
 from confide.ledger import Ledger
-from confide.ledger.storage.places import Address, store_of
+from confide.ledger.storage.address import Address
+from confide.ledger.storage.places import store_of
 
 UNIT = 2**38  # what GDP(0.5) costs
 

@@ -293,8 +293,8 @@ def select_features(
 
     Each of the blocks takes k features by a greedy forward search. The k with
     most votes are released where a test finds that no record can change them;
-    otherwise the answer is "declined". Then release a regression of the chosen
-    formula, at a cost of its own.
+    otherwise the answer is "declined". A regression of the chosen formula is then
+    a second release, with its own cost.
 
     Parameters
     ----------
@@ -335,7 +335,8 @@ def select_features(
 
     Notes
     -----
-    Guarantee: ApproxDP(epsilon, delta) under substitution, n public. One record
+    Guarantee: ApproxDP(epsilon, delta) under substitution with a
+    public number of records. One record
     changes the votes of one block, so that the gap between the last chosen feature
     and the next one moves by at most 2. Where it is above 2 the choice is the same
     for every neighbor, and its loss is 0. `confide.methods.ptr.feature_votes` has
@@ -383,7 +384,7 @@ def _plain(formula: str, schema: Any) -> tuple[str, ...]:
     names = tuple(column_named(part.strip(), schema.names) for part in [*right, *both[:1]])
     wrong = [name for name in names if name not in schema.names or isinstance(schema[name], Categorical)]
     if len(names) < 3 or wrong or len(set(names)) < len(names):
-        what = f"{wrong[0]!r} is no numeric column" if wrong else "at least two different features are needed"
+        what = f"{wrong[0]!r} is not a numeric column" if wrong else "at least two different features are needed"
         raise PlanError(
             f"select_features takes a sum of numeric columns, and in {formula!r} {what}", "write 'y ~ a + b + c'"
         )

@@ -1,8 +1,8 @@
 """Bounds of the coefficients of a fit to protected rows: as they are asked for, and in the units in which a fit is done.
 
 The theory of corrected losses is that of a compact set of parameters (Lu, Chen, Qiu 2026, Theorem 5.3). A corrected loss may fall without
-end beyond it, because its bend is weighed negatively. A minimum on the edge of bounds is no answer: there the mean score is not zero, and
-no normal interval holds.
+end beyond it, because its bend is weighed negatively. A minimum on the edge of bounds gives no interval, because the mean score is not zero
+there.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def of_intercept(bounds: Bounds | None) -> bool:
 def scaled_bounds(bounds: Bounds | None, model: Model) -> tuple[Array, Array] | None:
     """(low, high), shapes (p,), in the units of a fit; a coefficient without bounds has those of every fit.
 
-    Raises `PlanError` for a name that is no coefficient.
+    Raises `PlanError` for a name that is not a coefficient.
     """
     if bounds is None:
         return None
@@ -61,7 +61,7 @@ def scaled_bounds(bounds: Bounds | None, model: Model) -> tuple[Array, Array] | 
     unknown = [name for name in named if name not in model.names]
     if unknown:
         raise PlanError(
-            f"bounds are of {unknown[0]!r}, which is no coefficient{near_match(unknown[0], model.names)}; there are: "
+            f"bounds are of {unknown[0]!r}, which is not a coefficient{near_match(unknown[0], model.names)}; there are: "
             f"{', '.join(model.names)}"
         )
     ends = np.tile([[-BOX], [BOX]], len(model.names))
@@ -85,6 +85,6 @@ def on_edge(done: Fitted, ends: tuple[Array, Array] | None, model: Model) -> str
     if not names:
         return ""
     return (
-        f"the corrected loss is least at the edge of the bounds of {', '.join(names)}, where no normal interval holds; wider bounds, more "
-        "records or less noise would give an answer"
+        f"the corrected loss is least at the edge of the bounds of {', '.join(names)}, where the normal interval is not valid. "
+        "Wider bounds, more records or less noise would give an answer"
     )

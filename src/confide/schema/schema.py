@@ -727,8 +727,8 @@ class Schema:
         frame.attrs["practice"] = True
         return frame
 
-    def simulated(self, n: int, seed: int) -> dict[str, NDArray[Any]]:
-        """The columns of `sample`, without pandas."""
+    def simulated(self, n: int, seed: int) -> dict[str, Any]:
+        """The columns of `sample` as arrays, without pandas."""
         generator = np.random.default_rng(seed)
         found = {name: _practice(self.columns[name], n, generator) for name in self.in_data}
         if isinstance(self.unit, Unit):

@@ -71,6 +71,21 @@ def _drawn(table: np.ndarray[Any, Any], generator: Any) -> np.ndarray[Any, Any]:
     return np.resize(table[:, 0], (1_000, 1))
 
 
+def _high(table: np.ndarray[Any, Any]) -> float:
+    """How many records are above a half."""
+    return float((table[:, 0] > 0.5).sum())
+
+
+def _high_mean(table: np.ndarray[Any, Any], noise: Any) -> Any:
+    """Their mean, in steps of 2^-20, with noise of scale 1/8."""
+    return np.rint(table[table[:, 0] > 0.5, 0].mean() * 2**20) + noise.discrete_laplace(2**17, 1)
+
+
+def _loss_of_high_mean(count: float) -> float:
+    """One of `count` records moves the mean by at most 1/2/(count - 1), which is at most 1/count; rounding adds a step on each side."""
+    return 8 * (1 / count + 2.0**-19) if count >= 2 else float("inf")
+
+
 def _teachers(teachers: int, queries: int, certificate: str, **more: Any) -> tuple[str, Row, cf.Schema]:
     """Teachers whose votes one record turns."""
     own: Row = {"label": "v", "teacher": Rarest(), "public": np.zeros((queries, 1)), "teachers": teachers}
@@ -107,6 +122,11 @@ CASES: dict[str, tuple[str, Row, cf.Schema]] = {
     ),
     "safe_release, exact": (
         "safe_release", {"bound": OrderStatistic(21, 0.0, 1.0, alpha=0.05), "gamma_plan": 8, "mode": "exact"}, _ONE,
+    ),
+    "generalized_release": (
+        "generalized_release",
+        {"mechanism": _high_mean, "loss": _loss_of_high_mean, "statistic": _high, "sensitivity": 1.0, "grid": 2.0**-20, "columns": ("a",)},
+        _ONE,
     ),
     "select": (
         "select",

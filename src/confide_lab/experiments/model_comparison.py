@@ -62,7 +62,7 @@ def measure(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, 
         _METHODS[at["method"]](f"y ~ {' + '.join(names)}"), data, cf.GDP(1.0), ledger=None, noise=noise
     )
     try:
-        row = cf.regression.compare_models(release, [list(_LEFT_OUT)]).to_frame().iloc[0]
+        row = cf.regression.compare_models(cf.infer(release), [list(_LEFT_OUT)]).to_frame().iloc[0]
     except NoResult:
         return dict(_NOTHING)
     found["rejected"] = float(row["p_value"] < _LEVEL)

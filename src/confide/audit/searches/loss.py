@@ -5,10 +5,10 @@ Asserted are, for all tables X, X' that differ in one record,
     (L1) |statistic(X) - statistic(X')| <= sensitivity;
     (L2) P(mechanism(X) in S) <= exp(loss(statistic(X))) P(mechanism(X') in S) + delta, for EVERY X', where the loss is at most epsilon.
 
-L2 is one direction, from X; the other one is that of X'. The search starts next to the data whose loss is above epsilon, where losses are
-largest, and looks for the record that moves the mechanism's output most per unit of stated loss, with the same noise on both. On that
-pair the mechanism runs many times, and what its loss is at least follows from a test whose error rates are counted on fresh runs
-(Clopper, Pearson 1934): with probability `confidence` it is a lower bound.
+L2 is one direction, from X; the other one is that of X'. The search starts next to the data whose loss is above epsilon, because losses are
+largest there. It looks for the record that moves the mechanism's output most per unit of stated loss, with the same noise on both. On that
+pair the mechanism runs many times. A lower bound of its loss follows from a test whose error rates are counted on fresh runs
+(Clopper, Pearson 1934), and holds with probability `confidence`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LossReport:
 
     def __str__(self) -> str:
         lines = [
-            f"data-dependent loss under substitute: {self.verdict}",
+            f"data-dependent loss under substitution: {self.verdict}",
             f"the statistic moved by {self.ratio:.6g} of its claim",
             f"the loss is at least {self.lower_bound:.4g}, stated {self.loss:.4g}, at delta {self.delta:g}",
             f"{self.tried} pairs tried, {self.safe} with a safe side",
@@ -268,7 +268,7 @@ def _climb(
     safe = loss <= epsilon
     output = own.output(table, 1) if safe else None
     if safe and output is None:
-        worst.problems["the mechanism raises or gives what is no number, where the loss is small enough"] = None
+        worst.problems["the mechanism raises or gives what is not a number, where the loss is small enough"] = None
         return
     best: tuple[float, int, Array] | None = None
     for k in range(_TRIES):
@@ -300,7 +300,7 @@ def _climb(
 def _ran(
     own: _Asserted, worst: _Worst, runs: int, confidence: float, delta: float, seed: int
 ) -> tuple[float, float, tuple[Any, Any]]:
-    """What the loss is at least, what it is said to be, and the pair: of those with the largest moves the one that comes nearest."""
+    """What the loss is at least, what is stated, and the pair: of those with the largest moves the one that comes nearest."""
     most = max((pair[1] for pair in worst.pairs), default=0.0)
     # of moves that cost about as much per unit of stated loss the largest are told apart by the fewest runs
     near = sorted((pair for pair in worst.pairs if pair[1] >= most / 4), key=lambda pair: -pair[0])[:_PAIRS]

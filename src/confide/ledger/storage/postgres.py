@@ -13,7 +13,7 @@ import psycopg
 
 from confide.errors import PlanError
 from confide.ledger.chain import APPLICATION, FORMAT, TABLES
-from confide.ledger.storage.places import Address
+from confide.ledger.storage.address import Address
 from confide.ledger.storage.store import Connection, Store
 
 # Everybody who adds tables or a dataset takes this lock first; the number is "conf" in ASCII.

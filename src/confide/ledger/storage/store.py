@@ -232,7 +232,7 @@ class Store(ABC):
 
     @abstractmethod
     def _reason(self, error: Exception) -> tuple[str | None, bool]:
-        """The words for a driver's error, or None when it is no passing state; and whether a COMMIT that failed so has certainly
+        """The words for a driver's error, or None when the state will not pass; and whether a COMMIT that failed so has certainly
         left nothing behind.
         """
 

@@ -390,7 +390,7 @@ class Model:
     def of(cls, frame: pd.DataFrame, told: Protection, formula: str, loss: Loss, *, centred: bool = True) -> Model:
         """The model matrix by formulaic. A protected column enters as it stands, because noise under a function has another correction.
 
-        centred: whether terms are measured from the middle of their domains where there is an intercept.
+        `centred`: whether terms are measured from the middle of their domains where there is an intercept.
 
         Protected levels may interact with each other and with public columns: each record stands once with each level
         (`confide.local.fits.losses`). As the response, a protected column of two levels is the share of the second.

@@ -3,19 +3,21 @@
 Estimates what the mechanism gives. A statistic of the records says how large the mechanism's loss is there: loss(statistic). A noisy test
 decides whether that is at most e, and the mechanism runs where it passes; otherwise the result is "declined".
 
-Guarantee: ApproxDP(e_t + e, max(delta, d')) under substitution, n public, for a test of e_t with a probability of false passes d', and a
-mechanism whose loss is meant at delta. Both are the request's own delta here, because they do not add. Proof, for an ordered pair (X, X'):
+Guarantee: ApproxDP(e_t + e, max(delta, d')) under substitution with a public number of records. It is for a test of e_t with
+a probability of false passes d', and a mechanism whose loss is meant at delta. Both are the request's own delta here, because they do not
+add. Proof, for an ordered pair (X, X'):
 
-    if loss(statistic(X)) > e, a pass has probability at most d' under X. The test adds N, two-sided geometric noise of rate e_t in steps
-    of the statistic's move, and takes off T with P(N > T) <= d'. It passes where loss(statistic + N - T) <= e. The loss does not rise
-    with the statistic, so that a pass means N > T. Refusals are post-processing of the test: P <= e^e_t P' + d'.
+    if loss(statistic(X)) > e: a pass has probability at most d' under X. The test adds N, two-sided geometric noise of rate e_t.
+    Its step is the statistic's move. The test takes off T with P(N > T) <= d'. It passes where loss(statistic + N - T) <= e. The loss
+    does not rise with the statistic, and a pass therefore means N > T. Refusals are post-processing of the test: P <= e^e_t P' + d'.
+
     if loss(statistic(X)) <= e: adaptive composition of the test with the mechanism in the direction X -> X', (e_t + e, delta).
 
 The case is that of the first argument, for every pair and order. Test and mechanism draw separate noise. This is Theorem 4.3 of Redberg,
 Zhu, Wang 2023 as corrected (docs/errata.md): the deltas belong to different data, and one direction of the loss is enough.
 
-What cannot be enforced for functions of the user's own is asserted, and the guarantee lists it: that one record moves the statistic by at
-most its sensitivity, that the mechanism has the stated loss, and that the loss does not rise with the statistic. Planning attacks the
+What cannot be enforced for a user's functions is asserted, and the guarantee lists it. One record moves the statistic by at
+most its sensitivity, the mechanism has the stated loss, and that the loss does not rise with the statistic. Planning attacks the
 first two on tables drawn from the schema (`confide.audit.falsify_loss`), before anything is charged, and checks the third on the values
 found there. A mechanism that raises on the records declines, as one that is refused: raising is an outcome for which its loss must hold.
 
@@ -25,7 +27,7 @@ Interval: none, because how the mechanism's output varies between samples is not
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -97,8 +99,8 @@ class GeneralizedRelease(Method):
 
     Notes
     -----
-    Guarantee: ApproxDP(epsilon, delta), substitution, n public, for what is
-    asserted of the functions. The module docstring has the proof, and what is
+    Guarantee: ApproxDP(epsilon, delta), substitution with a public number of
+    records, for what is asserted of the functions. The module docstring has the proof, and what is
     asserted.
 
     References
@@ -156,6 +158,8 @@ class GeneralizedRelease(Method):
         put = object.__setattr__
         for own in ("columns", "names"):
             given = getattr(self, own)
+            if given is not None and not isinstance(given, Sequence):
+                raise PlanError(f"{own} must be a list of names, got {given!r}")
             if given is not None:
                 put(self, own, (given,) if isinstance(given, str) else tuple(map(str, given)))
         if self.names is not None and len(set(self.names)) != self.dim:
@@ -286,7 +290,7 @@ class GeneralizedRelease(Method):
         return self._loss(value if Fraction(value) <= exact else nextafter(value, -inf)) <= rest
 
     def _steps(self, table: Array) -> int:
-        """The statistic in 2^-20 of its move, rounded down and cut to a public range; the least where it raises or is not a number."""
+        """The statistic in 2^-20 of its move, rounded down and clipped to a public range; the least where it raises or is not a number."""
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:

@@ -1,8 +1,8 @@
 """Generalized propose-test-release in Renyi form: a Gaussian test of the distance to data that must not pass, then a mechanism.
 
-The distance D is 0 where the mechanism's conditional Renyi loss does not hold, and one record moves it by at most 1. The test adds
-Gaussian noise of sd 1/mu and passes above T, P(noise > T) <= d'. The whole has the Renyi bound of `generalized_rdp` at each order, in which
-the test's own is mu^2 a/2. Its proof, for the corrected statement, is in `confide.methods.ptr.generalized`.
+The distance D is 0 where the mechanism's conditional Renyi loss does not hold, and one record moves it by at most 1. The test adds Gaussian
+noise of standard deviation 1/mu and passes above T, P(noise > T) <= d'. The whole has the Renyi bound of `generalized_rdp` at each order,
+in which the test's own is a/2 times the square of mu. Its proof, for the corrected statement, is in `confide.methods.ptr.generalized`.
 
 D is taken in 2^-20, rounded down, so that one record moves it by at most 2^20 + 1 steps, and noise on whole steps is rounded from a normal.
 Source: Redberg, Zhu, Wang 2023, Algorithm 6 and Theorem B.5, corrected (docs/errata.md).

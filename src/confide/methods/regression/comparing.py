@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from confide._arrays import Array
-from confide.core import Release
+from confide.core.method import Result
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.evidence.nested_models import CRITERIA, Gap
 from confide.methods.regression.linear_estimates import SharedEstimates
@@ -24,8 +24,8 @@ LeftOut = str | Sequence[str]
 
 _ENDS = ("", "_low", "_high")
 _FOR = (
-    "the population's line. The test counts sampling of records and privacy noise; F, AIC and BIC are those of these records, and their "
-    "intervals count privacy noise alone"
+    "the linear regression in the population. The test counts sampling of records and privacy noise; F, AIC and BIC describe these "
+    "records, and their intervals count privacy noise alone"
 )
 _ABOVE = "AIC and BIC are the smaller model's less the full model's: above 0 the full model is better."
 _NOTES = (
@@ -79,7 +79,7 @@ class ModelComparison(BaseResult):
         return f"Smaller models of {self.response} against {self.heading}"
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
-        """Name, test, and each criterion with the sd of its noise."""
+        """Name, test, and each criterion with the standard deviation of its noise."""
         return (
             Column("term", self.names, "name", head="without"),
             Column("statistic", self.statistics, "statistic"),
@@ -108,7 +108,7 @@ class ModelComparison(BaseResult):
         )
 
     def _criteria(self, alpha: float) -> dict[str, Array]:
-        """Each criterion, the sd of its noise, and its interval; NaN where noise hides the residuals."""
+        """Each criterion, the standard deviation of its noise, and its interval; NaN where noise hides the residuals."""
         found: dict[str, Array] = {}
         ends = ("", "_noise_sd", "_low", "_high")
         for own in CRITERIA:
@@ -141,9 +141,7 @@ def _beside(value: float, low: float, high: float) -> str:
     return f"{value:,.{digits}f} ({low:,.{digits}f} to {high:,.{digits}f})"
 
 
-def compare_models(
-    fit: SharedEstimates | Release, without: LeftOut | Sequence[LeftOut] | Mapping[str, LeftOut]
-) -> ModelComparison:
+def compare_models(fit: Result, without: LeftOut | Sequence[LeftOut] | Mapping[str, LeftOut]) -> ModelComparison:
     """Compare smaller models with the full one, from one release.
 
     Estimates what an analyst of the records reads from nested least-squares
@@ -153,9 +151,9 @@ def compare_models(
 
     Parameters
     ----------
-    fit : SharedEstimates or Release
-        Result or release of `LeastSquares`, `SSP` or `cf.linear_regression`,
-        with one response.
+    fit : Result
+        Result of `LeastSquares`, `SSP` or `cf.linear_regression`, with one
+        response. `confide.infer` makes one of a release that is kept.
     without : str, sequence or mapping
         Terms that each smaller model leaves out: one name, or a list with one
         entry for each model, a name or a list of names. A mapping names the
@@ -171,7 +169,7 @@ def compare_models(
     Raises
     ------
     PlanError
-        A name is no term, a model leaves nothing or everything out, or the fit
+        A name is not a term, a model leaves nothing or everything out, or the fit
         is another kind of result.
     NoResult
         The fit has no intervals, or is of clusters, units or a survey, where the
@@ -181,9 +179,10 @@ def compare_models(
     -----
     Guarantee: post-processing of a release, at no cost. Test: Wald's statistic
     with the noise covariance, and a null distribution that is simulated from the
-    noise. Criteria: noise is taken off on average, and its sd counts first and
-    second order. Intervals are those of a noncentral chi-square. Where a release limits scores or leverages, they are those
-    of the limited sums.
+    noise. Criteria: noise is taken off on average, and its standard deviation
+    counts first and second order. Intervals come from a noncentral chi-square.
+    Where a release limits scores or leverages, the criteria describe the limited
+    sums.
 
     References
     ----------
@@ -203,12 +202,7 @@ def compare_models(
     >>> (found["p_value"] < 0.05).tolist(), (found["bic"] > 0).tolist()
     ([True, False], [True, False])
     """
-    if isinstance(fit, Release):
-        from confide import engine
-
-        found: Any = engine.infer(fit)
-    else:
-        found = fit
+    found: Any = fit
     if not isinstance(found, SharedEstimates) or found.tables:
         what = (
             "several responses: take one table, as fit['y1']"
@@ -222,7 +216,7 @@ def compare_models(
     models = _models(found, without)
     if found.sums is None or found.status != "valid":
         raise NoResult(
-            "models are compared where every coefficient has an interval and records are counted one by one; "
+            "models are compared where every coefficient has an interval and records are counted individually; "
             f"this fit has status {found.status!r}",
             found.reason or "ask for wald_test_terms(), whose tests hold here",
         )
@@ -274,7 +268,7 @@ def _places(fit: SharedEstimates, named: tuple[str, ...]) -> list[int]:
     known = [name for name in fit.names if name != "Intercept"]
     unknown = [name for name in named if name not in known and name not in factors.values()]
     if unknown or not named:
-        what = f"{unknown[0]!r}, which is no term" if unknown else "nothing"
+        what = f"{unknown[0]!r}, which is not a term" if unknown else "nothing"
         raise PlanError(f"a smaller model leaves out {what}; there are: {', '.join(dict.fromkeys(factors.values()))}")
     places = [
         place for place, name in enumerate(fit.names) if name in known and (name in named or factors.get(name) in named)

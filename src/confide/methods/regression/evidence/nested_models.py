@@ -1,7 +1,7 @@
 """Nested models from one release: F, AIC and BIC of a smaller model against the full one, with the noise that is in each.
 
-All of it follows from the released sums A, b and q. With theta the full line, B = A^-1 on its line, R theta + r the coefficients that are
-left out, h their estimates and W = (R B R')^-1, the smaller line is theta_s = theta - d, d = B R' W h, and
+All of it follows from the released sums A, b and q. Write theta for the full line, B = A^-1 on its line, R theta + r for the dropped
+coefficients, h for their estimates and W = (R B R')^-1. The smaller line is theta_s = theta - d, d = B R' W h, and
 
     a = RSS_s - RSS = h'W h,    r = RSS,    F = (a/q)/(r/(n - p)),    n log(1 + a/r) = what the log-likelihood loses, twice.
 
@@ -9,12 +9,12 @@ Noise enters a and r in first order by da = 2 d'db + <S, dA>, S = theta_s theta_
 theta'dA theta. In second order it enters by h, whose noise adds tr(W V) to a on average, V = R B G B R', and 2 tr((W V)^2) to its
 variance. The mean is taken off. What d is by noise alone is in the first-order part too, twice over: 2 tr((W V)^2) is taken from it, and
 the variance is at least that. Given the records h'W h is a sum of squares of normals, about v times a noncentral chi-square of k degrees,
-v = tr((W V)^2)/tr(W V), k = tr(W V)/v, whose noncentrality gives the interval of a; v is stretched by what S adds to the first order.
+v = tr((W V)^2)/tr(W V), k = tr(W V)/v. Its noncentrality gives the interval of a; v is stretched by what S adds to the first order.
 Margins of a and r add up in squares (MOVER: Zou, Donner 2008).
 
-The noise sd and the interval are those of one release about what the same records give without privacy. The sampling of records is not in
-them: it is in the test, whose null distribution is `results.inference.simulated_null`. Source: Lin, Slavkovic, Bhoomireddy 2025, section
-6, proposes the three statistics; these formulas are derived here.
+The standard deviation of the noise and the interval say how far one release is from what the same records give without privacy. The
+sampling of records is not in them: it is in the test, whose null distribution is `results.inference.simulated_null`. Source: Lin,
+Slavkovic, Bhoomireddy 2025, section 6, proposes the three statistics; these formulas are derived here.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from functools import cached_property
 from math import log, sqrt
 
 import numpy as np
-from scipy.special import chndtrinc, ndtri
 
 from confide._arrays import Array
+from confide._special import chndtrinc, ndtri
 from confide.methods.regression.evidence.normal_equations import Fit
 from confide.methods.regression.evidence.sandwich import Sandwich
 
@@ -43,8 +43,8 @@ CRITERIA = ("f", "aic", "bic")
 class Gap:
     """What a smaller model's residual sum of squares is above the full one's, with its noise.
 
-    square: h'W h; mean: what noise adds to it; unit and degrees: v and k; covariance (2, 2): of the noise of a and r; rss: r; count,
-    coefficients: n and p; left_out: q.
+    `square` is h'W h, `mean` what noise adds to it, `unit` and `degrees` v and k. `covariance` (2, 2) is of the noise of a and r.
+    `rss` is r, `count` and `coefficients` n and p, `left_out` q.
     """
 
     square: float
@@ -72,7 +72,7 @@ class Gap:
         return self._at(criterion, self._above, self.rss)
 
     def noise_sd(self, criterion: str) -> float:
-        """The sd of the privacy noise in `value`."""
+        """The standard deviation of the privacy noise in `value`."""
         a, r = self._above, self.rss
         if criterion == "f":
             scale = self._spare / self.left_out / r
@@ -113,8 +113,9 @@ class Gap:
 class ModelSums:
     """A full model's line in released sums.
 
-    theta (p,); bread (p, p); noise (p, p): G; rows (k, p) and estimates (k,): of the coefficients, in the data's units; rss: the residual
-    sum of squares, corrected for noise; count: of records; sd_gram, sd_cross, sd_square: of the noise.
+    `theta` (p,), `bread` (p, p), and `noise` (p, p), which is G. `rows` (k, p) and `estimates` (k,) are of the coefficients, in the data's
+    units. `rss` is the residual sum of squares, corrected for noise, `count` the number of records; sd_gram, sd_cross, sd_square: of the
+    noise.
     """
 
     theta: Array
