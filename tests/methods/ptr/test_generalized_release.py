@@ -214,7 +214,7 @@ def _woven(blocks: int, half: int, moved: bool) -> dict[str, np.ndarray]:
     weight = dict(zip("acdy", _FACTORS, strict=False))
     rest = sum(weight[name] * own for name, own in codes.items())
     d = np.rint((np.linspace(rest.max(), rest.min() + weight["d"] * (2**20 - 3_000), n) - rest) / weight["d"]) + 1_000
-    assert (np.diff(rest + weight["d"] * d) > 0).all() and 0 <= d.min() and d.max() < 2**20 - 1
+    assert (np.diff(rest + weight["d"] * d) > 0).all() and d.min() >= 0 and d.max() < 2**20 - 1
     records = {name: own / 500 - 1 for name, own in codes.items()} | {"d": d / (2**20 - 1) * 2 - 1}
     if moved:
         for own in records.values():
@@ -319,7 +319,9 @@ def test_the_attack_sees_what_one_of_many_like_records_does() -> None:
 
     for n in (50, 51):
         asked = {"domain": [(0, 1)], "n": n, "epsilon": 1.0}
-        assert falsify_loss(lambda t, noise: noise.discrete_laplace(10, 1), lambda v: 0.5, median, 0.4, **asked).violated
+        assert falsify_loss(
+            lambda t, noise: noise.discrete_laplace(10, 1), lambda v: 0.5, median, 0.4, **asked
+        ).violated
 
 
 def test_only_the_votes_own_functions_assert_nothing() -> None:
@@ -331,7 +333,11 @@ def test_only_the_votes_own_functions_assert_nothing() -> None:
         return tuple(plan.guarantee.assumptions)
 
     assert said(own.mechanism) == ()
-    assert said(own.mechanism, 1.0) and said(FeatureVotes(2, 1, 11).mechanism) and said(lambda t, noise: own.mechanism(t, noise))
+    assert (
+        said(own.mechanism, 1.0)
+        and said(FeatureVotes(2, 1, 11).mechanism)
+        and said(lambda t, noise: own.mechanism(t, noise))
+    )
 
 
 def test_blocks_that_cannot_agree_are_refused_before_anything_is_charged() -> None:

@@ -249,7 +249,9 @@ def _tables(
     ends = [np.array([axis.corners()[k] for axis in axes], dtype=np.float64) for k in (0, 1)]
     made += [np.tile(end, (n, 1)) for end in ends]
     # one record decides which half is the larger: what order statistics and votes move by most
-    made += [np.concatenate([np.tile(ends[0], (low, 1)), np.tile(ends[1], (n - low, 1))]) for low in {n // 2, n - n // 2}]
+    made += [
+        np.concatenate([np.tile(ends[0], (low, 1)), np.tile(ends[1], (n - low, 1))]) for low in {n // 2, n - n // 2}
+    ]
     safe = [one for one in made if own.at(one) <= epsilon]
     unsafe = [one for one in made if own.at(one) > epsilon]
     for one in safe[:3]:

@@ -218,9 +218,10 @@ class GeneralizedRelease(Method):
 
     def _assumed(self) -> tuple[str, ...]:
         votes = getattr(self.mechanism, "__self__", None)
-        if type(votes) is FeatureVotes and self.sensitivity >= MOVES:
-            if (self.mechanism, self.loss, self.statistic) == (votes.mechanism, votes.loss, votes.statistic):
-                return ()  # proved for any records
+        given = (self.mechanism, self.loss, self.statistic)
+        own = (votes.mechanism, votes.loss, votes.statistic) if type(votes) is FeatureVotes else None
+        if given == own and self.sensitivity >= MOVES:
+            return ()  # proved for any records
         statistic, mechanism = _called(self.statistic), _called(self.mechanism)
         texts = (
             f"asserted: one record moves {statistic} by at most {self.sensitivity:g}",
