@@ -255,7 +255,7 @@ def generalized_release(
 
 
 def _check_report(report: Any, method: GeneralizedRelease, privacy: Any) -> None:
-    """`PlanError` where a report is on something else than what is released: the guarantee states how many pairs it tried."""
+    """`PlanError` for a report on other functions or budgets: the guarantee states how many pairs it tried."""
     from confide.audit.searches.loss import LossReport, attacked_on
 
     if not isinstance(report, LossReport):

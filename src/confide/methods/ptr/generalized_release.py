@@ -14,10 +14,9 @@ mechanism whose loss is meant at delta. Both are the request's own delta here, b
 The case is that of the first argument, for every pair and order. Test and mechanism draw separate noise. This is Theorem 4.3 of Redberg,
 Zhu, Wang 2023 as corrected (docs/errata.md): the deltas belong to different data, and one direction of the loss is enough.
 
-The functions get the records in an order that is drawn anew, without looking at them. The orders of two neighbors can be drawn together
-such that the tables differ in one row (`confide.sums.blocks.record_block`); the above then holds for each pair of tables, and for their
-mixture by joint convexity. In an order that depends on the contents one record would shift all rows after it, and whatever a function
-makes of positions, such as blocks, would move without bound.
+The functions get the records in an order that each release draws without looking at them. So the orders of two neighbors can be drawn
+together such that the tables differ in one row (`confide.sums.blocks.record_block`). The proof holds for each such pair of tables, and by
+joint convexity for the mixture. In an order by contents one record would shift the rows after it, and blocks of rows would all change.
 
 What cannot be enforced for functions of the user's own is asserted, and the guarantee lists it: that one record moves the statistic by at
 most its sensitivity, that the mechanism has the stated loss, and that the loss does not rise with the statistic. Planning attacks the
