@@ -348,3 +348,29 @@ def test_blocks_that_cannot_agree_are_refused_before_anything_is_charged() -> No
         cf.ptr.select_features("y ~ a + b + c", _features(600, 1.0), 1, privacy=PAIR, blocks=20, **asked)
     few = cf.ptr.select_features("y ~ a + b + c", _features(150, 1.0), 1, privacy=PAIR, **asked)
     assert few.status == "declined"  # no block has records enough to vote
+
+
+def test_the_votes_have_no_loss_only_where_no_record_changes_the_set() -> None:
+    g, own = np.random.default_rng(4), FeatureVotes(2, 1, 9)
+    changed = 0
+    for _ in range(400):
+        table = g.random((45, 3))
+        table[:, 2] += 0.4 * (table[:, 0] + table[:, 1])
+        other = table.copy()
+        other[int(g.integers(45))] = g.choice([0.0, 3.0, 50.0], 3)
+        if (own.mechanism(table, None) != own.mechanism(other, None)).any():
+            changed += own.statistic(table) > 0
+            assert own.loss(own.statistic(table)) == inf
+    assert changed > 5
+
+
+def test_a_loss_that_is_little_too_small_is_broken_where_runs_tell_it() -> None:
+    """Laplace noise of a sum's own move: the loss is 1, and neither 0.6 nor what lies beyond 1.2 is meant."""
+
+    def noisy_sum(table: np.ndarray, noise: Any) -> Any:
+        return np.rint(table.sum() * 1_000) + noise.discrete_laplace(1_000, 1)
+
+    asked: tuple[Any, ...] = (len, 1.0, [(0, 1)])
+    small = falsify_loss(noisy_sum, lambda size: 0.6, *asked, n=10, epsilon=1.0, runs=6_000)
+    assert small.violated and 0.6 < small.lower_bound <= 1.0
+    assert falsify_loss(noisy_sum, lambda size: 1.0, *asked, n=10, epsilon=1.0, runs=6_000).verdict == "holds"
