@@ -127,7 +127,7 @@ def _record_by_record(
                 attack.problems["prepare makes something else of a record when other records change or move"] = None
 
 
-def _any_order(attack: Attack, own: _Bound, data: Array, order: Array, alpha: float) -> None:
+def _any_order(attack: Attack, own: _Bound, data: Array, order: Any, alpha: float) -> None:
     """A bound must say the same of the records in any order but for rounding.
 
     A release has them in an order by their contents, in which one record may shift all those after it: blocks of rows would all change.
