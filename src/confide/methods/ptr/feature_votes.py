@@ -1,11 +1,11 @@
 """Features of a linear or logistic model, chosen by votes of blocks of records: generalized propose-test-release with a loss of 0.
 
-The records are divided into B blocks by their positions, which are public. Each block votes for the k features that a greedy forward
-search takes. Released is the set of the k features with most votes, where a test finds it stable.
+The records are divided into B blocks by their positions in an order that the release draws without looking at them. Each block votes for
+the k features that a greedy forward search takes. Released is the set of the k features with most votes, where a test finds it stable.
 
 Guarantee: ApproxDP(epsilon, delta), substitution with a public number of records, of `GeneralizedRelease` with the whole epsilon for the
-test. The statistic is the gap between the votes of the feature in place k and of that in place k + 1. One record is in one block, which
-changes its own votes: each count moves by at most 1, and a gap of ordered counts by at most 2. Where the gap is above 2, every neighbor has
+test. The statistic is the gap between the votes of the feature in place k and of that in place k + 1. One row of a table is in one block and
+changes its votes alone. Each count moves by at most 1, and a gap of ordered counts by at most 2. Where the gap is above 2, every neighbor has
 the same set. The mechanism, which is the set without noise, has the loss 0 there; elsewhere it is infinite. Nothing is asserted here: both
 are proved for any search within a block. Source: Redberg, Zhu, Wang 2023, C.4, names it and prints no algorithm; votes of blocks: Kifer,
 Smith, Thakurta 2012; stability of the winner: Vadhan 2017, section 3.
@@ -60,8 +60,15 @@ class FeatureVotes:
         """How many blocks take each feature, (features,)."""
         found = np.zeros(self.features, dtype=np.int64)
         for first in range(self.blocks):
-            found[forward(table[first :: self.blocks], self.chosen)] += 1
+            own = table[first :: self.blocks]
+            if len(own) >= self.least:  # in fewer records every choice is as good
+                found[forward(own, self.chosen)] += 1
         return found
+
+    @property
+    def least(self) -> int:
+        """How many records a block must have to vote."""
+        return self.chosen + 2
 
     def statistic(self, table: Array) -> float:
         """The gap between the last feature that is chosen and the first that is not."""
