@@ -3,7 +3,8 @@
 The records are divided into B blocks by their positions, which are public. Each block votes for the k features that a greedy forward
 search takes. A block that has no choice does not vote: one of less than k + 2 records, which any features fit, one in which k features or
 fewer vary, or one whose response does not vary. Otherwise it would vote for those that a formula names first, and all such blocks would
-agree. Equal gains are taken from another place of the formula in each block. Released is the set of the k features with most votes, where a test finds it stable.
+agree. Equal gains are taken from another place of the formula in each block. Released is the set of the k features with most votes, where
+a test finds it stable.
 
 Guarantee: ApproxDP(epsilon, delta), substitution, n public, of `GeneralizedRelease` with the whole epsilon for the test. The statistic is
 the gap between the votes of the feature in place k and of that in place k + 1. One record is in one block, which changes its own votes:

@@ -45,8 +45,8 @@ CRITERIA = ("f", "aic", "bic")
 class Gap:
     """What a smaller model's residual sum of squares is above the full one's, with its noise.
 
-    square: h'W h; mean: what noise adds to it; unit and degrees: v, stretched, and k; covariance (2, 2): of the noise of a and r; rss: r; count,
-    coefficients: n and p; left_out: q.
+    square: h'W h; mean: what noise adds to it; unit and degrees: v, stretched, and k; covariance (2, 2): of the noise of a and r; rss: r;
+    count, coefficients: n and p; left_out: q.
     """
 
     square: float
