@@ -309,7 +309,8 @@ def select_features(
 ) -> SelectedFeatures:
     """Choose the k features of a linear model that blocks of the records agree on.
 
-    Each of the blocks takes k features by a greedy forward search. The k with
+    Each of the blocks takes k features by a greedy forward search. Blocks of
+    fewer than k + 2 records, or whose response is constant, take none. The k with
     most votes are released where a test finds that no record can change them;
     otherwise the answer is "declined". A regression of the chosen formula is then
     a second release, with its own cost.

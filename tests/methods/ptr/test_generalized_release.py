@@ -189,7 +189,44 @@ def test_a_forward_search_takes_what_explains_most_of_what_is_left() -> None:
     x[:, 1] = x[:, 0] + 0.01 * g.normal(size=500)  # nothing is left of it once the first is in
     rows = np.column_stack([x, 3 * x[:, 0] + x[:, 2]])
     assert sorted(forward(rows, 2).tolist()) in ([0, 2], [1, 2])
-    assert forward(np.zeros((3, 5)), 2).tolist() == [0, 1]
+    assert forward(np.zeros((5, 5)), 2).tolist() == []
+
+
+def _voted(rows: np.ndarray, k: int) -> np.ndarray:
+    return FeatureVotes(4, k, 60).votes(rows)
+
+
+def test_blocks_without_a_choice_do_not_vote_for_what_a_formula_names_first() -> None:
+    """Fewer records than k + 2 in a block, a response that does not vary, features that hardly any block has: no agreement."""
+    g = np.random.default_rng(4)
+    few = g.random((180, 5))
+    assert _voted(few, 2).sum() == 0 and _voted(few[:40], 1).sum() == 0
+    rare = g.random((1_200, 5))
+    rare[:, 4] = 0.3
+    rare[::401, 4] = 1.0
+    assert 0 < _voted(rare, 1).sum() <= 3
+    levels = g.random((1_200, 5))
+    levels[:, :4] = g.random((1_200, 4)) < 0.002
+    assert _voted(levels, 2).sum() < 20
+
+
+def test_features_of_the_same_gain_share_the_votes() -> None:
+    rows = np.random.default_rng(5).random((1_200, 5))
+    rows[:, 1] = rows[:, 2] = rows[:, 3] = rows[:, 0]
+    rows[:, 4] += rows[:, 0]
+    assert _voted(rows, 1).tolist() == [15, 15, 15, 15]
+
+
+@pytest.mark.parametrize("formula", ["y ~ a + b + c + d", "y ~ d + c + b + a"])
+def test_a_rare_response_or_few_records_are_declined_in_any_order(formula: str) -> None:
+    g = np.random.default_rng(6)
+    schema = cf.Schema({name: cf.Numeric(0, 1, on_missing="midpoint") for name in "abcdy"})
+    for n in (150, 2_000):
+        records = {name: g.random(n) for name in "abcd"} | {"y": (g.random(n) < 0.005) * 1.0}
+        found = cf.ptr.select_features(
+            formula, cf.read(records, schema), 1, privacy=PAIR, ledger=None, noise=SimulatedNoise(1)
+        )
+        assert found.status == "declined"
 
 
 # what one record may do -----------------------------------------------------------------------------------------------

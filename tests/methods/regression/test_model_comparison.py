@@ -12,6 +12,7 @@ from tests.messages import refuses
 
 import confide as cf
 from confide.errors import NoResult, PlanError
+from confide.methods.regression.evidence.nested_models import ModelSums
 from confide_lab.experiments.model_comparison import criteria
 
 SCHEMA = cf.Schema(
@@ -71,6 +72,29 @@ def test_the_test_keeps_its_size_and_intervals_hold_the_records(name: str, effec
     assert 0.5 < float(np.sqrt(np.mean(np.square(off)))) < 1.6
     if effect == 0:
         assert binom.sf(rejected - 1, runs, 0.05) > 1e-4
+
+
+@pytest.mark.parametrize("along", [0, 4, None], ids=["where noise is large", "where it is small", "nowhere"])
+def test_intervals_hold_an_effect_in_any_direction_of_the_noise(along: int | None) -> None:
+    """A rare level that counts, left out with terms that do not: its noise is far above the mean noise. Sums as they stand, R = B = 1."""
+    runs, g = 2_000, np.random.default_rng(5)
+    noise = np.diag([1.0] + 7 * [0.2])
+    truth = np.zeros(8)
+    if along is not None:
+        truth[along] = 6.0
+    held, widths = 0, []
+    for _ in range(runs):
+        h = truth + np.sqrt(np.diag(noise)) * g.standard_normal(8)
+        gap = ModelSums(h, np.eye(8), noise, np.eye(8), h, 5_000.0, 5_000.0, 0.0, 0.0, 0.0).without(list(range(8)))
+        low, high = gap.interval("f", 0.05)
+        least = gap.interval("f", 1e-9)[0]
+        own = float(truth @ truth) / 8 / (5_000.0 / (5_000 - 8))
+        assert 0 <= least <= low
+        held += low - 1e-9 <= own <= high
+        widths.append(high - low)
+    assert binom.cdf(held, runs, 0.95) > 1e-4
+    sd = np.sqrt(2 * (noise**2).sum() + 4 * float(truth @ noise @ truth)) / 8
+    assert 0.7 < float(np.median(widths)) / (3.92 * sd) < 1.3
 
 
 def test_models_have_names_and_every_rendering() -> None:

@@ -9,7 +9,9 @@ Noise enters a and r in first order by da = 2 d'db + <S, dA>, S = theta_s theta_
 theta'dA theta. In second order it enters by h, whose noise adds tr(W V) to a on average, V = R B G B R', and 2 tr((W V)^2) to its
 variance. The mean is taken off. What d is by noise alone is in the first-order part too, twice over: 2 tr((W V)^2) is taken from it, and
 the variance is at least that. Given the records h'W h is a sum of squares of normals, about v times a noncentral chi-square of k degrees,
-v = tr((W V)^2)/tr(W V), k = tr(W V)/v. Its noncentrality gives the interval of a; v is stretched by what S adds to the first order.
+k = tr(W V)/v. Its noncentrality gives the interval of a. v is such that the variance is that of h'W h, which depends on where h lies: a
+rare level among terms that do not count has far more noise than they. With h'W V W h less tr((W V)^2) for what the records have of it,
+v = (2 tr((W V)^2) + 4 (h'W V W h - tr((W V)^2))_+)/(2 tr(W V) + 4 a). It is stretched by what S adds to the first order.
 Margins of a and r add up in squares (MOVER: Zou, Donner 2008).
 
 The standard deviation of the noise and the interval say how far one release is from what the same records give without privacy. The
@@ -43,8 +45,8 @@ CRITERIA = ("f", "aic", "bic")
 class Gap:
     """What a smaller model's residual sum of squares is above the full one's, with its noise.
 
-    `square` is h'W h, `mean` what noise adds to it, `unit` and `degrees` v and k. `covariance` (2, 2) is of the noise of a and r.
-    `rss` is r, `count` and `coefficients` n and p, `left_out` q.
+    `square` is h'W h, `mean` what noise adds to it, `unit` and `degrees` v, stretched, and k. `covariance` (2, 2) is of the noise of a and
+    r. `rss` is r, `count` and `coefficients` n and p, `left_out` q.
     """
 
     square: float
@@ -91,7 +93,9 @@ class Gap:
             end = self._at(criterion, self._noncentral(share), r)
             rest = self._at(criterion, a, max(r + side * off, _LEAST * r)) - middle
             ends.append(end - side * (float(np.hypot(end - middle, rest)) - abs(end - middle)))
-        return ends[0], ends[1]
+        # no records have less than this; the least BIC moves with the count
+        least = -np.inf if criterion == "bic" else self._at(criterion, 0.0, r)
+        return max(ends[0], least), ends[1]
 
     def _noncentral(self, share: float) -> float:
         """The a at which so large a square has this probability of not being exceeded; 0 where it is less likely at any."""
@@ -156,13 +160,14 @@ class ModelSums:
         first = 4 * self.sd_cross**2 * float(d @ d) + half * float((gap**2).sum())
         by_h = 4 * float(h @ weight @ spread @ weight @ h)
         together = half * float((gap * self._outer).sum()) - 4 * self.sd_cross**2 * float(d @ self.theta)
-        size = float(self.theta @ self.theta)
+        size, square = float(self.theta @ self.theta), float(h @ weight @ h)
+        unit = (2 * twice + max(by_h - 4 * twice, 0.0)) / (2 * mean + 4 * max(square - mean, 0.0))
         of_rss = self.sd_square**2 + 4 * self.sd_cross**2 * size + half * size**2
         return Gap(
-            square=float(h @ weight @ h),
+            square=square,
             mean=mean,
-            unit=twice / mean * max(first / max(by_h, 1e-300), 1.0),
-            degrees=mean**2 / twice,
+            unit=unit * max(first / max(by_h, 1e-300), 1.0),
+            degrees=mean / unit,
             covariance=np.array([[max(first - 2 * twice, 2 * twice), together], [together, of_rss]]),
             rss=self.rss,
             count=self.count,
