@@ -7,11 +7,11 @@ first, and all of these blocks would agree. Equal gains are taken from another p
 the k features with most votes, where a test finds it stable.
 
 Guarantee: ApproxDP(epsilon, delta), substitution with a public number of records, of `GeneralizedRelease` with the whole epsilon for the
-test. The statistic is the gap between the votes of the feature in place k and of that in place k + 1. One row of a table is in one block and
-changes its votes alone. Each count moves by at most 1, and a gap of ordered counts by at most 2. Where the gap is above 2, every neighbor has
-the same set. The mechanism, which is the set without noise, has the loss 0 there; elsewhere it is infinite. Nothing is asserted here: both
-are proved for any search within a block. Source: Redberg, Zhu, Wang 2023, C.4, names it and prints no algorithm; votes of blocks: Kifer,
-Smith, Thakurta 2012; stability of the winner: Vadhan 2017, section 3.
+test. The statistic is the gap between the votes of the feature in place k and of that in place k + 1. One row of a table is in one block
+and changes its votes alone. Each count moves by at most 1, and a gap of ordered counts by at most 2. Where the gap is above 2, every
+neighbor has the same set. The mechanism, which is the set without noise, has the loss 0 there; elsewhere it is infinite. Nothing is
+asserted here: both are proved for any search within a block. Source: Redberg, Zhu, Wang 2023, C.4, names it and prints no algorithm; votes
+of blocks: Kifer, Smith, Thakurta 2012; stability of the winner: Vadhan 2017, section 3.
 
 Interval: none. An estimate on the chosen features from the same records does not know of the choice.
 """
