@@ -1,10 +1,10 @@
 """Features of a linear or logistic model, chosen by votes of blocks of records: generalized propose-test-release with a loss of 0.
 
-The records are divided into B blocks by their positions, which are public. Each block votes for the k features that a greedy forward
-search takes. Released is the set of the k features with most votes, where a test finds it stable.
+The records are divided into B blocks by their positions in the order that the release draws. Each block votes for the k features that a
+greedy forward search takes. Released is the set of the k features with most votes, where a test finds it stable.
 
 Guarantee: ApproxDP(epsilon, delta), substitution, n public, of `GeneralizedRelease` with the whole epsilon for the test. The statistic is
-the gap between the votes of the feature in place k and of that in place k + 1. One record is in one block, which changes its own votes:
+the gap between the votes of the feature in place k and of that in place k + 1. One row is in one block, which changes its own votes:
 each count moves by at most 1, and a gap of ordered counts by at most 2. Where the gap is above 2, every neighbor has the same set, so that
 the mechanism, which is the set without noise, has the loss 0 there; elsewhere it is infinite. Nothing is asserted here: both are proved for
 any search within a block. Source: Redberg, Zhu, Wang 2023, C.4, names it and prints no algorithm; votes of blocks: Kifer, Smith, Thakurta

@@ -14,6 +14,11 @@ mechanism whose loss is meant at delta. Both are the request's own delta here, b
 The case is that of the first argument, for every pair and order. Test and mechanism draw separate noise. This is Theorem 4.3 of Redberg,
 Zhu, Wang 2023 as corrected (docs/errata.md): the deltas belong to different data, and one direction of the loss is enough.
 
+X' is X with another record in one row, as the functions see it. So the order of rows must not follow from their contents, where a replaced
+record would move all rows between its old and its new place. The order is drawn evenly, from noise that knows no record. Orders of
+neighbors can then be drawn together such that their tables differ in one row (`sums/blocks/record_block.py`). What holds for each such
+pair of tables holds for the mixture over orders.
+
 What cannot be enforced for functions of the user's own is asserted, and the guarantee lists it: that one record moves the statistic by at
 most its sensitivity, that the mechanism has the stated loss, and that the loss does not rise with the statistic. Planning attacks the
 first two on tables drawn from the schema (`confide.audit.falsify_loss`), before anything is charged, and checks the third on the values
@@ -44,7 +49,7 @@ from confide.methods.ptr.classic import geometric_threshold
 from confide.methods.ptr.feature_votes import MOVES, FeatureVotes
 from confide.results import Estimates
 from confide.schema import Schema
-from confide.sums.blocks.record_block import Collected, code_name, not_in_file
+from confide.sums.blocks.record_block import Collected, code_name, divided, fresh_key, not_in_file
 from confide.sums.columns import ColumnCodes, chosen_columns
 
 _FINE = 1 << 20
@@ -257,11 +262,12 @@ class GeneralizedRelease(Method):
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """Test, then the mechanism where it passes."""
+        """Test, then the mechanism where it passes, on the records in an order that is drawn."""
         record: Any = plan.statistic("records").map
         (rows,) = source.aggregate(Collected(record))
-        table = record.table(rows)
         noise = meter.noise("reply")
+        (rows,) = divided(rows, 1, fresh_key(noise), "position")
+        table = record.table(rows)
         level = plan.guarantee
         assert isinstance(level, ApproxDP)
         passed = self.passes(table, noise, level.epsilon, level.delta)
