@@ -58,31 +58,31 @@ _GROUP = {"block": "group", "n": "2000", "share": "0.5"}
 
 MEASURED = (
     Measured(
-        "`regression.compare_models`", "F tests at 5 % of a smaller model that is right, rejected", "models.comparison",
+        "`regression.compare_models`", "F tests at 5% of a smaller model that is right, rejected", "models.comparison",
         "rejected", "least_squares", _MODELS, 200, most=0.05, beside="records",
     ),
     Measured(
-        "`regression.compare_models`", "95 % intervals that hold the records' AIC", "models.comparison",
+        "`regression.compare_models`", "95% intervals that hold the records' AIC", "models.comparison",
         "aic_held", "least_squares", _MODELS, 200, least=0.95,
     ),
     Measured(
-        "`synthesis.treatment_effects`", "tests at 5 % that no arm differs, rejected where none does", "synthetic.effects",
+        "`synthesis.treatment_effects`", "tests at 5% that no arm differs, rejected where none does", "synthetic.effects",
         "rejected", "release", _TRIAL, 100, most=0.05, beside="rows",
     ),
     Measured(
-        "`synthesis.treatment_effects`", "95 % intervals that hold the effect", "synthetic.effects",
+        "`synthesis.treatment_effects`", "95% intervals that hold the effect", "synthetic.effects",
         "held", "release", _TRIAL, 100, least=0.95, beside="rows",
     ),
     Measured(
-        "`synthesis.treatment_effects`", "95 % intervals that hold the difference of risks", "synthetic.effects",
+        "`synthesis.treatment_effects`", "95% intervals that hold the difference of risks", "synthetic.effects",
         "held", "release", _RISK, 100, least=0.95, beside="records",
     ),
     Measured(
-        "`local.fit(bounds=)`", "95 % intervals that hold the slope, where the bounds do", "zil.coverage",
+        "`local.fit(bounds=)`", "95% intervals that hold the slope, where the bounds do", "zil.coverage",
         "slopes", "SL", _LOCAL, 60, least=0.95,
     ),
     Measured(
-        "`conf_int(simultaneous=True)`", "95 % regions that hold all five coefficients", "intervals.regions",
+        "`conf_int(simultaneous=True)`", "95% regions that hold all five coefficients", "intervals.regions",
         "together", "posterior", _REGION, 100, least=0.95,
     ),
     Measured(
@@ -112,7 +112,7 @@ def coverage() -> list[Row]:
     """The rows of docs/coverage.md: each figure with what is asked of it."""
     rows: list[Row] = []
     print(
-        "\n| verb | cell | what is counted | measured | asked | beside | command |\n| --- | --- | --- | --- | --- | --- | --- |"
+        "\n| cell | verb | what is counted | measured | asked | beside | command |\n| --- | --- | --- | --- | --- | --- | --- |"
     )
     for one in MEASURED:
         methods = (one.method, *([one.beside] if one.beside else ()))
@@ -136,7 +136,7 @@ def coverage() -> list[Row]:
         setting = ", ".join(value if name == "block" else f"{name} {value}" for name, value in cell if name != "block")
         command = f"`confide lab run {one.experiment} --reps {one.reps}`"
         print(
-            f"| {one.verb} | {setting} | {one.what} | {_digits(value)} ({_digits(own['error'] or 0.0)}) | {asked} | {beside} | {command} |",
+            f"| {setting} | {one.verb} | {one.what} | {_digits(value)} ({_digits(own['error'] or 0.0)}) | {asked} | {beside} | {command} |",
             flush=True,
         )
         rows.append(
