@@ -34,7 +34,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Measured:
-    """One figure of an experiment. least, most: what is asked of it, up to three of its standard errors."""
+    """One figure of an experiment. least, most: what is asked of a share, up to three standard errors that it then has."""
 
     verb: str
     what: str
@@ -46,6 +46,13 @@ class Measured:
     least: float | None = None
     most: float | None = None
     beside: str = ""
+
+    @property
+    def bar(self) -> tuple[str, float]:
+        """What is asked: "at least" or "at most" and the share; ("", 0) where nothing is."""
+        if self.least is not None:
+            return "at least", self.least
+        return ("", 0.0) if self.most is None else ("at most", self.most)
 
 
 _MODELS = {"block": "nested", "smaller": "right", "n": "2000"}
@@ -62,7 +69,7 @@ MEASURED = (
         "rejected", "least_squares", _MODELS, 200, most=0.05, beside="records",
     ),
     Measured(
-        "`regression.compare_models`", "95% intervals that hold the records' AIC", "models.comparison",
+        "`regression.compare_models`", "records' AIC within the 95% interval", "models.comparison",
         "aic_held", "least_squares", _MODELS, 200, least=0.95,
     ),
     Measured(
@@ -70,19 +77,19 @@ MEASURED = (
         "rejected", "release", _TRIAL, 100, most=0.05, beside="rows",
     ),
     Measured(
-        "`synthesis.treatment_effects`", "95% intervals that hold the effect", "synthetic.effects",
+        "`synthesis.treatment_effects`", "effects within the 95% interval", "synthetic.effects",
         "held", "release", _TRIAL, 100, least=0.95, beside="rows",
     ),
     Measured(
-        "`synthesis.treatment_effects`", "95% intervals that hold the difference of risks", "synthetic.effects",
+        "`synthesis.treatment_effects`", "differences of risks within the 95% interval", "synthetic.effects",
         "held", "release", _RISK, 100, least=0.95, beside="records",
     ),
     Measured(
-        "`local.fit(bounds=)`", "95% intervals that hold the slope, where the bounds do", "zil.coverage",
+        "`local.fit(bounds=)`", "slopes within the 95% interval, where the bounds contain them", "zil.coverage",
         "slopes", "SL", _LOCAL, 60, least=0.95,
     ),
     Measured(
-        "`conf_int(simultaneous=True)`", "95% regions that hold all five coefficients", "intervals.regions",
+        "`conf_int(simultaneous=True)`", "all five coefficients within the 95% region", "intervals.regions",
         "together", "posterior", _REGION, 100, least=0.95,
     ),
     Measured(
@@ -123,17 +130,14 @@ def coverage() -> list[Row]:
             if row["quantity"] == one.quantity
         }
         own = found[one.method]
-        value, spread = own["value"], _spread(one, own)
-        passed = (one.least is None or value >= one.least - 3 * spread) and (
-            one.most is None or value <= one.most + 3 * spread
-        )
-        asked = (
-            "-"
-            if one.least is None and one.most is None
-            else f"{'at least' if one.most is None else 'at most'} {_digits(one.least if one.most is None else one.most)}"
-        )
+        value, (side, bar) = own["value"], one.bar
+        slack = 3 * sqrt(bar * (1 - bar) / max(own["replications"], 1)) if side else 0.0
+        passed = {"at least": value >= bar - slack, "at most": value <= bar + slack}.get(side, True)
+        asked = f"{side} {_digits(bar)}" if side else "-"
         beside = "-" if not one.beside else f"{_digits(found[one.beside]['value'])} ({_title(one)})"
-        setting = ", ".join(value if name == "block" else f"{name} {value}" for name, value in cell if name != "block")
+        setting = ", ".join(
+            f"{name} {int(value):,}" if name == "n" else f"{name} {value}" for name, value in cell if name != "block"
+        )
         command = f"`confide lab run {one.experiment} --reps {one.reps}`"
         print(
             f"| {setting} | {one.verb} | {one.what} | {_digits(value)} ({_digits(own['error'] or 0.0)}) | {asked} | {beside} | {command} |",
@@ -149,16 +153,6 @@ def coverage() -> list[Row]:
             }
         )
     return rows
-
-
-def _spread(one: Measured, own: Record) -> float:
-    """The standard error of a share that is as asked; of other figures their own."""
-    asked = one.least if one.most is None else one.most
-    return (
-        sqrt(max(asked * (1 - asked), 0.0) / max(own["replications"], 1))
-        if asked is not None
-        else float(own["error"] or 0.0)
-    )
 
 
 def _title(one: Measured) -> str:

@@ -68,7 +68,7 @@ def measure(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, 
     records, truth = trial(draw, at["n"], outcome, effect), np.array([0.0, effect])
     plain = judged(*fitted(records, robust=True), truth)
     if at["method"] == "records":
-        return plain | {"width": 1.0}
+        return {**plain, "width": 1.0}
     y = cf.Numeric(0, 100) if outcome == "numeric" else cf.Integer(0, 1)
     schema = cf.Schema({"arm": cf.Categorical(list(_ARMS)), "age": cf.Integer(20, 80), "y": y})
     noise = cf.noise.SimulatedNoise(int(generator.integers(2**31)))
@@ -78,11 +78,11 @@ def measure(at: Mapping[str, Any], generator: np.random.Generator) -> dict[str, 
             records, "y ~ arm + age", schema=schema, privacy=cf.GDP(at["mu"]), ledger=None, path=path, noise=noise
         )
         if at["method"] == "rows":
-            found = judged(*fitted(made.frame, robust=False), truth)
-            return found | {"width": found["width"] / plain["width"]}
+            found = judged(*fitted({str(name): own for name, own in made.frame.items()}, robust=False), truth)
+            return {**found, "width": found["width"] / plain["width"]}
         result = cf.synthesis.treatment_effects(path, "arm")
     if result.status != "valid":
-        return dict(_NOTHING)
+        return {**_NOTHING}
     ends = result.conf_int().to_numpy()
     return {
         "answered": 1.0,

@@ -95,7 +95,7 @@ def treatment_effects_of(fit: SharedEstimates, treatment: str, control: str | No
     chosen = first if control is None else str(control)
     if chosen not in arms:
         raise PlanError(
-            f"{treatment!r} has no arm {chosen!r}{near_match(chosen, list(arms))}; its arms are: {', '.join(arms)}",
+            f"{treatment!r} has no arm {chosen!r}{near_match(chosen, tuple(arms))}; its arms are: {', '.join(arms)}",
             f"leave control out for {first!r}",
         )
     others = [arm for arm in arms if arm != chosen]
@@ -150,7 +150,7 @@ def _arms(fit: SharedEstimates, treatment: str) -> dict[str, str | None]:
     terms, column = _terms(fit), fit.design.schema[treatment] if treatment in fit.design.schema.names else None
     own = [term for term in terms if treatment in term.columns]
     if not own or column is None:
-        kinds = list(dict.fromkeys(factor_name(term) for term in terms))
+        kinds = tuple(dict.fromkeys(factor_name(term) for term in terms))
         raise PlanError(
             f"the formula has no term {treatment!r}{near_match(treatment, kinds)}; it has: {', '.join(kinds) or 'none'}",
             "name the column of the arms, or make a table whose formula has it",
