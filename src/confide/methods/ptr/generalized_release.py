@@ -162,6 +162,8 @@ class GeneralizedRelease(Method):
         for own in ("columns", "names"):
             given = getattr(self, own)
             if given is not None:
+                if not isinstance(given, Iterable):
+                    raise PlanError(f"{own} must be names, got {given!r}", f"write {own}=('x', 'y'), or leave it out")
                 put(self, own, (given,) if isinstance(given, str) else tuple(map(str, given)))
         if self.names is not None and len(set(self.names)) != self.dim:
             raise PlanError(f"names must be {self.dim} different names, got {self.names!r}")
