@@ -61,6 +61,7 @@ NAMES = (
     "pooled_lines",
     "advice",
     "units",
+    "verbs",
     "within",
 )
 

@@ -12,10 +12,12 @@ from tests.messages import refuses
 
 import confide as cf
 from confide.audit import falsify_loss
+from confide.core import seal
 from confide.errors import PlanError, PrivacyError
 from confide.methods.ptr.feature_votes import FeatureVotes, forward
 from confide.noise import SimulatedNoise
-from confide.sums.blocks.record_block import _FACTORS
+from confide.sums.blocks.record_block import _FACTORS, Collected
+from confide.sums.columns import ColumnCodes
 
 STEP, SCALE = 2**20, 20
 SCHEMA = cf.Schema({"x": cf.Numeric(0, 1, on_missing="midpoint"), "y": cf.Numeric(0, 1, on_missing="midpoint")})
@@ -181,6 +183,73 @@ def test_one_record_moves_the_gap_by_two_at_most_and_no_set_with_a_gap_above_two
             far += 1
             assert (own.mechanism(table, None) == own.mechanism(other, None)).all()
     assert far > 50
+
+
+def _gaps(records: np.ndarray, votes: FeatureVotes, seeds: range) -> list[float]:
+    """The gap of votes in each of many releases of the same records."""
+    seen: list[float] = []
+
+    def statistic(table: np.ndarray) -> float:
+        seen.append(votes.statistic(table))
+        return seen[-1]
+
+    schema = cf.Schema({name: cf.Numeric(0, 1, on_missing="midpoint") for name in "aby"})
+    method = cf.ptr.GeneralizedRelease(votes.mechanism, votes.loss, statistic, 2.0, test_share=1.0)
+    plan = method.plan(schema, cf.ApproxDP(1.0, 1e-6), n=len(records))
+    data = cf.read(dict(zip("aby", records.T, strict=True)), schema)
+    seen.clear()
+    for seed in seeds:
+        seal(method, data, plan, SimulatedNoise(seed))
+    return seen
+
+
+def test_a_record_does_not_move_others_from_block_to_block() -> None:
+    """A release puts records into an order of their contents, in which a replaced one would shift all between its two places. The gap
+    would then move by up to the number of blocks, and the set with it: an order is drawn instead.
+    """
+    g, votes = np.random.default_rng(5), FeatureVotes(2, 1, 10)
+    codes = Collected(
+        ColumnCodes(cf.Schema({name: cf.Numeric(0, 1, on_missing="midpoint") for name in "aby"}), tuple("aby"))
+    )
+    x = np.round(g.random((40, 2)), 3)
+    records = np.column_stack([x, x[:, 0]])
+
+    def by_contents(table: np.ndarray) -> float:
+        data = cf.read(dict(zip("aby", table.T, strict=True)), codes.map.schema)
+        (rows,) = data.aggregate(codes)
+        return votes.statistic(codes.map.table(rows))
+
+    # records on which blocks hardly agree, and of many replacements the one that moves the gap most where blocks follow contents
+    records[::2, 2] = x[::2, 1]
+    pairs = []
+    for _ in range(60):
+        other = records.copy()
+        other[g.integers(40)] = np.round(g.random(3), 3)
+        pairs.append((abs(by_contents(other) - by_contents(records)), other))
+    moved, worst = max(pairs, key=lambda pair: pair[0])
+    assert moved > 2
+    gaps = [_gaps(table, votes, range(300)) for table in (records, worst)]
+    # each gap differs between orders, and no quantile of it by more than 2 and what 300 draws leave open
+    assert all(len(set(own)) > 2 for own in gaps)
+    shift = np.abs(np.mean(gaps[0]) - np.mean(gaps[1]))
+    assert shift < 2 + 4 * np.hypot(*(np.std(own) / np.sqrt(300) for own in gaps))
+
+
+def test_the_order_of_a_table_is_drawn_and_all_records_are_in_it() -> None:
+    seen: list[np.ndarray] = []
+
+    def statistic(table: np.ndarray) -> float:
+        seen.append(table.copy())
+        return count(table)
+
+    method = cf.ptr.GeneralizedRelease(group_mean, loss, statistic, 1.0, grid=1 / STEP)
+    plan, data = method.plan(SCHEMA, PAIR, n=100), _data(100)
+    seen.clear()
+    for seed in (1, 1, 2):
+        seal(method, data, plan, SimulatedNoise(seed))
+    first, again, other = seen
+    assert (first == again).all() and (first != other).any()
+    assert all((np.sort(table[:, 1]) == np.sort(first[:, 1])).all() for table in seen)
 
 
 def test_a_forward_search_takes_what_explains_most_of_what_is_left() -> None:

@@ -31,7 +31,7 @@ Interval: none, because how the mechanism's output varies between samples is not
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -162,9 +162,9 @@ class GeneralizedRelease(Method):
         put = object.__setattr__
         for own in ("columns", "names"):
             given = getattr(self, own)
-            if given is not None and not isinstance(given, Sequence):
-                raise PlanError(f"{own} must be a list of names, got {given!r}")
             if given is not None:
+                if not isinstance(given, Iterable):
+                    raise PlanError(f"{own} must be names, got {given!r}", f"write {own}=('x', 'y'), or leave it out")
                 put(self, own, (given,) if isinstance(given, str) else tuple(map(str, given)))
         if self.names is not None and len(set(self.names)) != self.dim:
             raise PlanError(f"names must be {self.dim} different names, got {self.names!r}")
@@ -279,7 +279,7 @@ class GeneralizedRelease(Method):
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """Test, then the mechanism where it passes."""
+        """Test, then the mechanism where it passes, on the records in an order that is drawn."""
         record: Any = plan.statistic("records").map
         (rows,) = source.aggregate(Collected(record))
         noise = meter.noise("reply")
