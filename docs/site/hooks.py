@@ -6,6 +6,7 @@ CONFIDE_DOCS_RUN names the pages that run, separated by commas ("start.md,howto/
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import time
 from collections.abc import Iterator
@@ -24,15 +25,18 @@ _OUTSIDE = {
     "CONTRIBUTING": "develop/contributing.md",
     "CHANGELOG": "develop/release-notes.md",
 }
-#: A link to one of them, from a page of the site.
-_LINK = re.compile(rf"\]\((?:\.\./)+({'|'.join(_OUTSIDE)})\.md")
+#: The folders of the two sites: the guides (mkdocs.yml) and the evidence (mkdocs.lab.yml).
+_GUIDES, _EVIDENCE = "docs", "evidence"
+_STYLE = ("site/site.css", "site/iframe-worker.js")
+#: A link that leads up.
+_LINK = re.compile(r"\[([^\[\]]+)\]\(((?:\.\./)+[^\s()#]+)(#[^\s()]*)?\)")
 
 
 def on_config(config: Any) -> Any:
     """A page of the plan that is not there yet is left out; one that has no place in it is put behind all others."""
     docs = Path(config.docs_dir)
     known = [page.relative_to(docs).as_posix() for page in pages(docs)]
-    config.nav = _there(config.nav, {*known, *_OUTSIDE.values()})
+    config.nav = _there(config.nav, {*known, *(_OUTSIDE.values() if docs.name == _GUIDES else ())})
     placed = set(_leaves(config.nav))
     left = [page for page in known if page not in placed]
     if left:
@@ -58,21 +62,42 @@ def _leaves(plan: Any) -> Iterator[str]:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """The pages beside the README, each at its place, unless the folder has a page of its own there."""
+    """In the guides the pages beside the README, each at its place unless there is a page of its own; in the evidence the guides' style."""
     root = Path(config.config_file_path).parent
+    if Path(config.docs_dir).name == _EVIDENCE:
+        for name in _STYLE:
+            files.append(File(name, str(root / _GUIDES), config.site_dir, use_directory_urls=False))
+        return files
     for name, place in _OUTSIDE.items():
         if files.get_file_from_path(place) is None:
-            files.append(File.generated(config, place, content=_inside((root / f"{name}.md").read_text(), place)))
+            text = _between((root / f"{name}.md").read_text(), f"{name}.md", place, _GUIDES, config.extra["other"])
+            files.append(File.generated(config, place, content=text))
     return files
 
 
-def _inside(text: str, place: str) -> str:
-    """A page of the root with its links as they are at its place in the site."""
-    text = re.sub(r"\]\(README\.md", "](docs/index.md", text)
-    for name, other in _OUTSIDE.items():
-        text = text.replace(f"]({name}.md", f"](docs/{other}")
+def _between(text: str, source: str, place: str, folder: str, other: str) -> str:
+    """A page of the checkout with its links as they are in the site of `folder`. source: where the page is in the checkout; place: in
+    the site; other: where the other site is, from this one.
+
+    MkDocs knows the files of one site: a link into the other is written as it will be in HTML.
+    """
     up = "../" * (len(PurePosixPath(place).parts) - 1)
-    return text.replace("](docs/", f"]({up}")
+
+    def led(found: re.Match[str]) -> str:
+        words, target, anchor = found[1], found[2], found[3] or ""
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        name = "docs/index.md" if file == "README.md" else file
+        name = f"docs/{_OUTSIDE[name[:-3]]}" if name[:-3] in _OUTSIDE else name
+        site, _, inside = name.partition("/")
+        if site == folder:
+            return f"[{words}]({posixpath.relpath(inside, posixpath.dirname(place) or '.')}{anchor})"
+        if site in (_GUIDES, _EVIDENCE):
+            page = re.sub(r"\.md$", ".html", inside)
+            return f'<a href="{up}{other}/{page}{anchor}">{words}</a>'
+        return found[0]
+
+    links = _LINK if posixpath.dirname(source) else re.compile(_LINK.pattern.replace(r"(?:\.\./)+", r"(?!\w+:)"))
+    return links.sub(led, text)
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
@@ -91,5 +116,5 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         _log.info("%5.1f s  %s", time.perf_counter() - start, place)
         if keeps(source) and (said := difference(source, ran)):
             _log.warning("%s prints other lines than those that stand in it\n%s", place, said)
-    up = "../" * (len(PurePosixPath(place).parts) - 1)
-    return _LINK.sub(lambda found: f"]({up}{_OUTSIDE[found[1]]}", with_output(text, ran))
+    folder = Path(config.docs_dir).name
+    return _between(with_output(text, ran), f"{folder}/{place}", place, folder, config.extra["other"])

@@ -3,7 +3,7 @@
 A page is plain Markdown. A block marked `python` runs, in the one module of its page; a block without a mark has its lines that begin with
 `confide` run, in this process; a block marked `python env=NAME` runs as a program of another package's environment (`benchmarks/rival.py`),
 in the same folder; a block marked `python needs=NAME` runs where there is a module of that name or, where the name is in capitals, an
-environment variable, and else says that it was not run. Pictures that a block writes (.svg, .png) stand below it in the page that comes back.
+environment variable, and else says that it was not run. Pictures that a block writes (.svg, .png) stand below it in the built page.
 Nothing else is added: a figure on a built page is one that a command of that page has printed.
 
 What a block prints stands in the Markdown itself, in a fence marked `output` directly below it, and is compared with a run. The draws

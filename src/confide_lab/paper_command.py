@@ -86,7 +86,7 @@ def errata(
     ] = None,
     json: Json = False,
 ) -> None:
-    """The numbers of one erratum of a paper: what is claimed, what is found. Exit code 1 where a number of docs/errata.md is not found.
+    """The numbers of one erratum of a paper: what is claimed, what is found. Exit code 1 where a number of evidence/errata.md is not found.
 
     Their data are simulated or public; no ledger is charged.
 

@@ -17,7 +17,8 @@ from confide_lab.repeatable import repeatable
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages(DOCS)]
+EVIDENCE = ROOT / "evidence"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages(DOCS), *pages(EVIDENCE)]
 ALWAYS = (
     "README.md",
     "docs/start.md",
@@ -39,7 +40,7 @@ def _named(page: Path) -> str:
 
 def _marked(page: Path) -> Any:
     name = _named(page)
-    quick = name in ALWAYS or (name.startswith("docs/methods/") and name not in SLOW)
+    quick = name in ALWAYS or (name.startswith(("docs/methods/", "evidence/methods/")) and name not in SLOW)
     return pytest.param(page, marks=() if quick else pytest.mark.long, id=name)
 
 
@@ -73,6 +74,8 @@ def test_each_page_has_one_place_in_the_plan_of_the_site() -> None:
     known = {one.relative_to(DOCS).as_posix() for one in pages(DOCS)}
     new = {one for one in known if one.split("/")[0] in folders - {"methods"}}
     assert new <= set(placed)
+    evidence = re.findall(r"(?:-|: ) ?(\S+\.md)$", (ROOT / "mkdocs.lab.yml").read_text(), re.MULTILINE)
+    assert sorted(evidence) == sorted(one.relative_to(EVIDENCE).as_posix() for one in pages(EVIDENCE))
 
 
 def test_question_pages_are_short_and_show_python_a_command_and_a_picture() -> None:
