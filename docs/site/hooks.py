@@ -17,6 +17,7 @@ from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File
 
 from confide_lab.pages import difference, keeps, pages, run, with_output
+from confide_lab.reference import expanded
 
 _log = get_plugin_logger("pages")
 #: Pages that stand beside the README, where those who look at a repository expect them, and their places in the site.
@@ -117,4 +118,4 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         if keeps(source) and (said := difference(source, ran)):
             _log.warning("%s prints other lines than those that stand in it\n%s", place, said)
     folder = Path(config.docs_dir).name
-    return _between(with_output(text, ran), f"{folder}/{place}", place, folder, config.extra["other"])
+    return _between(expanded(with_output(text, ran)), f"{folder}/{place}", place, folder, config.extra["other"])

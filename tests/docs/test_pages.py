@@ -86,6 +86,18 @@ def test_question_pages_are_short_and_show_python_a_command_and_a_picture() -> N
         assert ".svg" in text, f"{page.name} shows no picture"
 
 
+def test_how_to_pages_show_a_call_and_what_it_prints() -> None:
+    for page in pages(DOCS / "howto"):
+        text = page.read_text()
+        assert "```python\n" in text or "\nconfide " in text, page.name
+        assert "```output\n" in text, f"{page.name} shows no output: python -m confide_lab.pages --write {page}"
+
+
+def test_the_front_page_leads_to_every_how_to() -> None:
+    led = re.findall(r"\]\(howto/([\w-]+\.md)\)", (DOCS / "index.md").read_text())
+    assert sorted(set(led)) == [one.name for one in pages(DOCS / "howto")]
+
+
 def test_the_front_page_and_the_readme_lead_to_every_question() -> None:
     for start, place in ((DOCS / "index.md", "questions/"), (ROOT / "README.md", "docs/questions/")):
         led = re.findall(rf"\]\({place}([\w-]+\.md)\)", start.read_text())
