@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types contracts unit environments lowest newest bench docs links clean
+.PHONY: help demo test lint types contracts unit environments lowest newest bench docs evidence links clean
 
 help:
 	@echo "make demo    a private regression table on a real survey, with plan, ledger and report (out/demo)"
 	@echo "make test    lint, types, import contracts and tests"
 	@echo "make environments   a smoke test of the wheel with the lowest and with the newest versions of what it needs"
 	@echo "make docs    the guides as a site, every page run, to be read without a network (out/docs/index.html)"
+	@echo "make evidence   what was measured, as a site beside the guides, every page run (out/lab/index.html)"
 	@echo "make links   the links of the guides that lead outside, each tried where there is a network; never in CI"
 	@echo "make bench   benchmarks, acceptance checks and long tests; writes JSON to out/bench"
 	@echo "make clean   remove what the targets made"
@@ -52,6 +53,10 @@ lowest newest: $(READY)
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .ci/with-postgres $(BIN)/mkdocs build --strict --quiet
 	@echo "open out/docs/index.html"
+
+evidence: $(READY)
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet -f mkdocs.lab.yml
+	@echo "open out/lab/index.html"
 
 links: $(READY)
 	$(BIN)/python -m confide_lab.links

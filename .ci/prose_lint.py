@@ -6,7 +6,7 @@
     python prose_lint.py ROOT --ratchet prose.json     fail where a count is above the one kept in the file
     python prose_lint.py ROOT --ratchet prose.json --update    keep the lower counts; a count never rises
 
-Read are README.md, SECURITY.md, CONTRIBUTING.md, CHANGELOG.md, docs/**/*.md, the docstrings and string constants of
+Read are README.md, SECURITY.md, CONTRIBUTING.md, CHANGELOG.md, docs/**/*.md, evidence/**/*.md, the docstrings and string constants of
 src/confide/**/*.py, and its templates (*.j2). Addresses are skipped. Code blocks and inline code are checked for old names of
 options, functions and files; a block marked ```text is output and is checked for all names. A paragraph may be wrapped anywhere.
 Between `<!-- prose-lint: off -->` and `<!-- prose-lint: on -->` nothing is checked; in Python a line with `# prose-lint: off`
@@ -159,7 +159,7 @@ def paragraphs(path: str, area: str, lines: list[tuple[int, str]], *, markdown: 
 
 def markdown_blocks(root: Path) -> Iterator[Block]:
     pages = [root / name for name in ("README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-    for page in [*pages, *sorted((root / "docs").rglob("*.md"))]:
+    for page in [*pages, *sorted((root / "docs").rglob("*.md")), *sorted((root / "evidence").rglob("*.md"))]:
         if page.exists():
             lines = list(enumerate(page.read_text(encoding="utf-8").splitlines(), 1))
             yield from paragraphs(str(page.relative_to(root)), "docs", lines, markdown=True)

@@ -206,9 +206,14 @@ def test_the_rule_asks_for_less_than_the_interval_without_privacy_gives() -> Non
 def test_the_page_shows_failures_and_bars_in_names() -> None:
     bad = row(60, 100)
     bad["coefficients"][0]["name"] = "area | 0"
-    text = truth_page.page([bad, row(95, 100, case="plain")], ["vocab: R is not installed"])
-    assert ".60 [.43, .75] area \\| 0 **FAILS** (1 of 1)" in text
-    assert "2 cells, 1 fail" in text and "- vocab: R is not installed" in text
+    records = [truth_page.record_of(one) for one in (bad, row(95, 100, case="plain"))]
+    text = truth_page.evidence_page(records, ["vocab: R is not installed"])
+    low, high = records[0]["low"], records[0]["high"]
+    assert f"| area \\| 0 | 0.6 [{low}, {high}] | 0.92 | 1 of 1 |" in text and ".60 [.43, .75]" in truth_page.line_of(
+        bad
+    )
+    assert "| 1 of 2 |" in text and "- vocab: R is not installed" in text
+    assert "| 1 of 2 |" in truth_page.reference_page(records)
 
 
 def test_every_method_with_an_interval_is_measured_or_named_with_the_reason() -> None:
@@ -223,13 +228,23 @@ def test_every_method_with_an_interval_is_measured_or_named_with_the_reason() ->
     assert not measured & set(ELSEWHERE)
 
 
-def test_a_page_keeps_sections_of_methods_that_were_not_measured_and_says_commits() -> None:
+def test_rows_of_methods_that_were_not_measured_stay_and_say_their_commit(tmp_path: Path) -> None:
     old = row(95, 100, case="plain") | {"method": "ssp", "commit": "0123abcd"}
-    before = truth_page.page([old])
-    text = truth_page.page([row(90, 100, case="plain") | {"commit": "89abcdef"}], before=before)
-    assert "Measured at 89abcdef" in text and "Measured at 0123abcd" in text
-    assert text.count("| ssp |") == 1 and text.count("## ssp") == 1
-    assert truth_page.page([old], before=text).count("## ssp") == 1
+    truth_page.write_pages(tmp_path, [old])
+    truth_page.write_pages(tmp_path, [row(90, 100, case="plain") | {"commit": "89abcdef"}])
+    kept = truth_page.records_in(tmp_path / truth_page.PLACES["csv"])
+    assert {one["method"]: one["measured_at"] for one in kept} == {"ssp": "0123abcd", kept[1]["method"]: "89abcdef"}
+    truth_page.write_pages(tmp_path, [old | {"commit": "4567cdef"}])
+    again = truth_page.records_in(tmp_path / truth_page.PLACES["csv"])
+    assert [one["measured_at"] for one in again] == ["4567cdef", "89abcdef"]
+
+
+def test_the_pages_of_this_checkout_are_made_from_its_rows() -> None:
+    root = Path(__file__).resolve().parents[1]
+    records = truth_page.records_in(root / truth_page.PLACES["csv"])
+    assert len(records) > 1_000 and truth_page.as_csv(records) == (root / truth_page.PLACES["csv"]).read_text()
+    assert truth_page.reference_page(records) == (root / truth_page.PLACES["reference"]).read_text()
+    assert (root / truth_page.PLACES["evidence"]).read_text().startswith(truth_page.evidence_page(records).rstrip("\n"))
 
 
 @pytest.mark.parametrize(
@@ -290,7 +305,7 @@ def test_the_judge_holds_forecasts_of_outcomes_to_what_came(capsys: pytest.Captu
         "logistic, n = 2,000, add-remove, mu = 1: ok 1.00, answered 0.80, covered 0.950, width 1.50 (1 cells)" in said
     )
     assert truth_page.line_of(likely[0]).endswith("| .90 |")
-    assert "flagged | forecast |" in truth_page.page(likely)
+    assert truth_page.record_of(likely[0])["forecast"] == "0.9"
 
 
 @pytest.mark.parametrize("name", few(OUTCOMES, 0, 1))

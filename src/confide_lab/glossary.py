@@ -1,4 +1,4 @@
-"""The page `docs/glossary.md`, made from the package's glossary: `python -m confide_lab.glossary` writes it."""
+"""Two pages made from the package's glossary: `python -m confide_lab.glossary` writes them to `docs/reference`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ from typing import Any
 
 from confide._helpers import terms
 
-__all__ = ["main", "page"]
+__all__ = ["PAGES", "main", "page"]
 
-_HEAD = """\
+_WORDS_HEAD = """\
 # Glossary
 
-Look up a word, a column head, a status or a flag that confide prints, and see what to do about it. The page is for readers of results,
-analysts and stewards, and needs no other page.
+Look up a word, a column head or an option, and read what it means and how other texts call it.
+For readers of results, analysts and stewards.
+You need nothing first. Words that judge a result are on a page of their own: [statuses and flags](statuses-and-flags.md).
+"""
+_FLAGS_HEAD = """\
+# Statuses and flags
 
+Look up a status or a flag of a result, and read what it means and what to do about it.
+For readers of results and analysts.
+You need a result; other words of it are in the [glossary](glossary.md).
+"""
+_NOTE = """
 <!-- Made from src/confide/glossary.toml by `python -m confide_lab.glossary`: edit that file, and not this one. -->
 """
 
@@ -52,17 +61,26 @@ _TABLES: tuple[tuple[str, tuple[str, ...], tuple[tuple[str, Callable[[Entry], st
     ("Options and names in code", ("option", "api"), (("Name", lambda one: f"`{one['term']}`"), _MEANING)),
 )
 
+#: The head of each page, and the titles of its tables.
+_JUDGING = ("Statuses of a result", "Flags of a result", "Severities")
+PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "statuses-and-flags": (_FLAGS_HEAD, _JUDGING),
+    "glossary": (_WORDS_HEAD, tuple(title for title, _, _ in _TABLES if title not in _JUDGING)),
+}
 
-def page(entries: Iterable[Entry]) -> str:
-    """The page of these entries, a table for each kind.
+
+def page(entries: Iterable[Entry], name: str) -> str:
+    """The page of this name in `PAGES`, a table for each kind of entry that it has.
 
     >>> flag = {"id": "flag_thin", "kind": "flag", "severity": "caution", "definition": "Few records.", "do": "Wait."}
-    >>> print(page([flag]).splitlines()[-1])
+    >>> print(page([flag], "statuses-and-flags").splitlines()[-1])
     | `thin` | caution | Few records. | Wait. |
     """
-    known = list(entries)
-    parts = [_HEAD]
+    known, (head, titles) = list(entries), PAGES[name]
+    parts = [head + _NOTE]
     for title, kinds, columns in _TABLES:
+        if title not in titles:
+            continue
         own = [entry for entry in known if entry["kind"] in kinds]
         if kinds[0] not in ("status", "severity"):  # those go from good to bad
             own.sort(key=lambda one: str(one.get("term", "")).lower().strip("-["))
@@ -74,9 +92,10 @@ def page(entries: Iterable[Entry]) -> str:
 
 
 def main() -> None:
-    """Write the page of this checkout."""
-    place = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs/glossary.md")
-    place.write_text(page(terms().values()), encoding="utf-8")
+    """Write the pages of this checkout."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("docs/reference")
+    for name in PAGES:
+        (folder / f"{name}.md").write_text(page(terms().values(), name), encoding="utf-8")
 
 
 if __name__ == "__main__":

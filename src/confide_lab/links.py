@@ -91,8 +91,10 @@ def _anchors(page: Path) -> set[str]:
 
 
 def outside(root: Path) -> dict[str, list[Link]]:
-    """The links out of a checkout by their address: of the README and its neighbours, of the guides, of the R package."""
-    pages = sorted([*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("r/**/*.md")])
+    """The links out of a checkout by their address: of the README and its neighbours, of the guides and the evidence, of the R package."""
+    pages = sorted(
+        [*root.glob("*.md"), *root.glob("docs/**/*.md"), *root.glob("evidence/**/*.md"), *root.glob("r/**/*.md")]
+    )
     found: dict[str, list[Link]] = {}
     for link in (one for page in pages for one in links(page) if one.outside):
         found.setdefault(link.target, []).append(link)

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MAP = (ROOT / "docs/architecture.md").read_text()
+MAP = next(ROOT.glob("docs/**/architecture.md")).read_text()
 SOURCE = ROOT / "src/confide"
 _CONTRACT = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]
 ROOMS = [room.strip() for layer in _CONTRACT["layers"] for room in re.split(r"[|:]", layer)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import confide
 from confide._helpers import is_flag, status_severity, terms
 from confide.core import STATUSES
@@ -55,6 +57,15 @@ def test_every_entry_says_what_it_is() -> None:
             )
 
 
-def test_the_page_is_made_from_the_glossary() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "glossary.md"
-    assert page.read_text(encoding="utf-8") == glossary.page(terms().values()), "run python -m confide_lab.glossary"
+@pytest.mark.parametrize("name", glossary.PAGES)
+def test_the_pages_are_made_from_the_glossary(name: str) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs/reference" / f"{name}.md"
+    assert page.read_text(encoding="utf-8") == glossary.page(terms().values(), name), (
+        "run python -m confide_lab.glossary"
+    )
+
+
+def test_every_kind_of_entry_is_on_one_page() -> None:
+    pages = [glossary.page(terms().values(), name) for name in glossary.PAGES]
+    for title, _, _ in glossary._TABLES:
+        assert sum(f"## {title}\n" in page for page in pages) == 1, title

@@ -1,4 +1,6 @@
-"""Links of the guides, without a network: inside to a file and a heading, outside well formed; and the command that tries them."""
+"""Links of the guides and of the evidence, without a network: inside to a file and a heading, outside well formed; and the command that
+tries them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from confide_lab.links import Link, faults, links, main, outside
 from confide_lab.pages import pages
 
 ROOT = Path(__file__).resolve().parents[2]
-EVERY = sorted([*ROOT.glob("*.md"), *pages(ROOT / "docs")])
+EVERY = sorted([*ROOT.glob("*.md"), *pages(ROOT / "docs"), *pages(ROOT / "evidence")])
 
 
 def test_links_lead_somewhere() -> None:
@@ -22,6 +24,19 @@ def test_links_lead_somewhere() -> None:
     ]
     assert not wrong, "\n".join(wrong)
     assert sum(1 for page in EVERY for _ in links(page)) > 290 and len(outside(ROOT)) >= 3
+
+
+def test_guides_and_evidence_lead_to_each_other() -> None:
+    """And each page of evidence is led to by another page."""
+    led: dict[Path, set[str]] = {}
+    for page in EVERY:
+        for link in links(page):
+            to = (page.parent / link.target.partition("#")[0]).resolve()
+            if not link.outside and to != page:
+                led.setdefault(to, set()).add(page.relative_to(ROOT).parts[0])
+    assert [page.name for page in pages(ROOT / "evidence") if page not in led] == []
+    assert any("evidence" in led[page] for page in pages(ROOT / "docs") if page in led)
+    assert any("docs" in led[page] for page in pages(ROOT / "evidence"))
 
 
 @pytest.mark.parametrize(

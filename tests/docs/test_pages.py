@@ -1,4 +1,4 @@
-"""The README and the guides run: the quick ones always, all in `make bench`; pages have a place."""
+"""The README and the guides run and print what stands in them: the quick ones always, all in `make bench`; pages have a place."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 from tests.messages import refuses
 
+from confide.noise.standard import SecureWords
 from confide_lab.benchmarks import rival
 from confide_lab.benchmarks.__main__ import MARKS
-from confide_lab.pages import PageFailed, pages, run, with_output
+from confide_lab.pages import PageFailed, difference, keeps, main, pages, run, with_output, written
+from confide_lab.repeatable import repeatable
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages(DOCS)]
+EVIDENCE = ROOT / "evidence"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages(DOCS), *pages(EVIDENCE)]
 ALWAYS = (
     "README.md",
     "docs/start.md",
@@ -37,7 +40,7 @@ def _named(page: Path) -> str:
 
 def _marked(page: Path) -> Any:
     name = _named(page)
-    quick = name in ALWAYS or (name.startswith("docs/methods/") and name not in SLOW)
+    quick = name in ALWAYS or (name.startswith(("docs/methods/", "evidence/methods/")) and name not in SLOW)
     return pytest.param(page, marks=() if quick else pytest.mark.long, id=name)
 
 
@@ -48,7 +51,10 @@ def test_the_page_runs(page: Path) -> None:
         missing = [name for name in elsewhere if not (ROOT / f".venv-{name}").exists()]
         if missing:
             pytest.skip(f"needs the environments of {', '.join(missing)}, which `make docs` makes")
-    run(page)
+    ran = run(page)
+    if keeps(page):
+        said = difference(page, ran)
+        assert not said, said
 
 
 def test_every_page_runs_in_the_benchmarks_and_some_in_every_check() -> None:
@@ -59,16 +65,17 @@ def test_every_page_runs_in_the_benchmarks_and_some_in_every_check() -> None:
     assert {*ALWAYS} <= {name for name, own in marks.items() if "long" not in own}
 
 
-def test_each_page_that_the_plan_of_the_site_names_is_there_once() -> None:
+def test_each_page_has_one_place_in_the_plan_of_the_site() -> None:
+    """The plan has pages that are still to come; a page in one of its folders is in it."""
     plan = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
-    placed = re.findall(r"- (\S+\.md)$", plan, re.MULTILINE)
-    known = {one.relative_to(DOCS).as_posix() for one in pages(DOCS)} | {
-        "SECURITY.md",
-        "CONTRIBUTING.md",
-        "CHANGELOG.md",
-    }
-    assert len(placed) == len(set(placed)) and set(placed) <= known
-    assert {one for one in known if one.startswith(("questions/", "rivals/"))} <= set(placed)
+    placed = re.findall(r"(?:-|: ) ?(\S+\.md)$", plan, re.MULTILINE)
+    folders = {page.split("/")[0] for page in placed if "/" in page}
+    assert len(placed) == len(set(placed)) > 50 and len(folders) == 6
+    known = {one.relative_to(DOCS).as_posix() for one in pages(DOCS)}
+    new = {one for one in known if one.split("/")[0] in folders - {"methods"}}
+    assert new <= set(placed)
+    evidence = re.findall(r"(?:-|: ) ?(\S+\.md)$", (ROOT / "mkdocs.lab.yml").read_text(), re.MULTILINE)
+    assert sorted(evidence) == sorted(one.relative_to(EVIDENCE).as_posix() for one in pages(EVIDENCE))
 
 
 def test_question_pages_are_short_and_show_python_a_command_and_a_picture() -> None:
@@ -77,6 +84,18 @@ def test_question_pages_are_short_and_show_python_a_command_and_a_picture() -> N
         assert len(text.splitlines()) < 110, page.name
         assert "```python\n" in text and "\nconfide " in text, page.name
         assert ".svg" in text, f"{page.name} shows no picture"
+
+
+def test_how_to_pages_show_a_call_and_what_it_prints() -> None:
+    for page in pages(DOCS / "howto"):
+        text = page.read_text()
+        assert "```python\n" in text or "\nconfide " in text, page.name
+        assert "```output\n" in text, f"{page.name} shows no output: python -m confide_lab.pages --write {page}"
+
+
+def test_the_front_page_leads_to_every_how_to() -> None:
+    led = re.findall(r"\]\(howto/([\w-]+\.md)\)", (DOCS / "index.md").read_text())
+    assert sorted(set(led)) == [one.name for one in pages(DOCS / "howto")]
 
 
 def test_the_front_page_and_the_readme_lead_to_every_question() -> None:
@@ -99,6 +118,75 @@ def test_output_stands_below_what_printed_it_and_nothing_else_is_added(tmp_path:
     assert [one.language for one in ran] == ["python", ""]
     assert found.index("print(") < found.index("\nfound 2\n") < found.index("between") < found.index("\nconfide 0")
     assert found.count("{ .text .output }") == 2
+
+
+_DRAWS = """# A page
+
+```python
+import confide as cf
+
+noise = cf.noise.SecureNoise()
+print(noise.grid_gaussian(10**12, 2))
+```
+
+```python
+print(noise.grid_gaussian(10**12, 2))
+print("release", "1f0e77ac")
+```
+
+End.
+"""
+
+
+def test_outputs_stand_in_a_page_and_a_run_finds_them_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(_DRAWS)
+    assert main([str(page)]) == 0 and not keeps(page)
+    assert main(["--write", str(page)]) == 0 and keeps(page)
+    once = page.read_text()
+    assert once.count("```output\n[") == 2 and "release 0a1b2c3d\n```\n\nEnd.\n" in once
+    assert main(["--write", str(page)]) == main([str(page)]) == 0 and page.read_text() == once
+    assert (
+        with_output(once, run(page)).count("{ .text .output }") == with_output(once, []).count("{ .text .output }") == 2
+    )
+    for wrong in (once.replace("0a1b2c3d", "0a1b2c3e"), once + "\n```output\nof no block\n```\n"):
+        page.write_text(wrong)
+        assert main([str(page)]) == 1
+    assert "-of no block" in capsys.readouterr().out
+
+
+def test_a_block_that_stays_prints_the_same_after_others_change(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(_DRAWS)
+    first, second = (one.printed for one in run(page))
+    page.write_text(_DRAWS.replace("grid_gaussian(10**12, 2))\n```", "grid_gaussian(10**12, 3))\n```", 1))
+    changed, same = (one.printed for one in run(page))
+    assert changed != first and same == second
+
+
+def test_draws_are_the_same_on_a_page_alone_and_secret_before_and_after() -> None:
+    words = SecureWords()
+    seen = []
+    for _ in range(2):
+        seen.append(words.take(2).tolist())
+        with repeatable() as draws:
+            draws.start("a block")
+            inside = words.take(2).tolist()
+            draws.start("a block")
+            again = words.take(2).tolist()
+        seen.append(words.take(2).tolist())
+        assert inside != again
+        seen.append(inside)
+    before, after, inside, before2, after2, inside2 = seen
+    assert inside == inside2
+    assert len({tuple(one) for one in (before, after, inside, before2, after2)}) == 5
+
+
+def test_what_was_not_run_keeps_what_stood_below_it(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python needs=no_such_module\nprint(1)\n```\n\n```output\n1\n```\n")
+    assert keeps(page) and not difference(page, run(page))
+    assert written(page.read_text(), run(page)) == page.read_text()
 
 
 def test_pictures_are_those_that_a_block_wrote(tmp_path: Path) -> None:

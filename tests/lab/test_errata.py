@@ -17,7 +17,7 @@ from confide_lab.errata.register import Finding, near
 from confide_lab.experiments import names as experiments
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "errata.md").read_text()
+PAGE = (ROOT / "evidence" / "errata.md").read_text()
 TABLES = [[line for line in part.splitlines() if line.startswith("| ")] for part in re.split(r"\n\n", PAGE)]
 
 

@@ -228,7 +228,7 @@ class Test:
     it does not, nothing of it is released. `then` is protected on every neighbor of data with a safety above 0. Where
     both neighbors have one, test and release are Gaussian mechanisms composed. Where one has none, the other passes
     with probability at most `delta`, and where both have none nothing happens. So squares of mu add and `delta` is
-    added once. Source: Shen et al. (efficient propose-test-release), with a Gaussian test; docs/errata.md.
+    added once. Source: Shen et al. (efficient propose-test-release), with a Gaussian test; evidence/errata.md.
     """
 
     __test__ = False  # the name is the field's, not a test class for pytest

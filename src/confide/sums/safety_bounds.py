@@ -26,7 +26,7 @@ because the mean holds the record already. It is 2R/L for a size of L or more. W
 Kernel regression with a kernel 0 <= K <= B, with rest weight w and rest mean g. The change is K(y - g)/(w + K) + K'(g - y')/(w + K'),
 in absolute value at most 2 R_f B/(w + B). On the safe side w + K = d >= d0, which gives w + B >= d0.
 
-Source: Shen, Tong, Wang 2026 (the constants there are larger: docs/errata.md).
+Source: Shen, Tong, Wang 2026 (the constants there are larger: evidence/errata.md).
 
 What the methods of efficient propose-test-release share: a test that hides how safe the data are, then the release, or none.
 """

@@ -30,7 +30,7 @@ mechanism of mu_o = (2 + sqrt(k))/s, and both together are sqrt(mu_c^2 + mu_o^2)
 2^-43 of 1/sqrt(gamma (lam + lower)), the sd of the sample in the direction that the bound allows to be widest.
 
 Published on a grid of 2^-50 without that noise, z on a lattice of 2^-40 shows: R is triangular, so whoever knows the other records finds
-z coordinate by coordinate under either hypothesis, and under one of them it lies on the lattice (docs/errata.md).
+z coordinate by coordinate under either hypothesis, and under one of them it lies on the lattice (evidence/errata.md).
 """
 
 from __future__ import annotations

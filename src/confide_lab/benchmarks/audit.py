@@ -2,7 +2,7 @@
 
     confide lab bench audit
 
-prints the tables of docs/audit.md. Draws on each neighbor: CONFIDE_AUDIT_RUNS (default 10^6).
+prints the tables of evidence/audit.md. Draws on each neighbor: CONFIDE_AUDIT_RUNS (default 10^6).
 """
 
 from __future__ import annotations

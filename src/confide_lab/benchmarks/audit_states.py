@@ -2,7 +2,7 @@
 
     confide lab bench audit_states
 
-prints the tables of docs/audit.md. Draws of a sampled row: CONFIDE_STATE_RUNS (default 20,000); whole releases 1,000.
+prints the tables of evidence/audit.md. Draws of a sampled row: CONFIDE_STATE_RUNS (default 20,000); whole releases 1,000.
 """
 
 from __future__ import annotations

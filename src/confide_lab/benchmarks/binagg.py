@@ -179,7 +179,7 @@ def simulate(
 
 
 def accuracy() -> list[dict[str, Any]]:
-    """Check 7, and the table of docs/methods/binagg.md."""
+    """Check 7, and the table of evidence/methods/binagg.md."""
     rows = []
     errors, hits, ok, bins = simulate(BinAgg(formula_of(5, False)), 300, 1000, 5, (0, 7), 7)
     rows.append(

@@ -1,4 +1,4 @@
-"""The numbers in docs/errata.md on Lin, Slavkovic, Bhoomireddy 2025 that `confide_lab/benchmarks/binagg.py` does not print."""
+"""The numbers in evidence/errata.md on Lin, Slavkovic, Bhoomireddy 2025 that `confide_lab/benchmarks/binagg.py` does not print."""
 
 from __future__ import annotations
 

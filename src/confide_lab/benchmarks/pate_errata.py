@@ -1,4 +1,4 @@
-"""The numbers in docs/errata.md on teachers' votes and votes between two: Theorem 5.4, Lemma 5.5, Theorem 23, Figure 3, Theorem C.13.
+"""The numbers in evidence/errata.md on teachers' votes and votes between two: Theorem 5.4, Lemma 5.5, Theorem 23, Figure 3, Theorem C.13.
 
 confide lab bench pate_errata
 """

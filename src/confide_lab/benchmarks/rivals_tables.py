@@ -244,7 +244,7 @@ def _row(
 
 
 def lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The table of docs/rivals.md."""
+    """The table of evidence/rivals.md."""
     yield "| set | n | mu | numbers | package | guarantee | error | worst | covered | whose interval |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for row in rows:

@@ -102,7 +102,7 @@ def rare(g: np.random.Generator) -> Iterator[dict[str, Any]]:
 
 
 def practice(g: np.random.Generator) -> Iterator[dict[str, Any]]:
-    """What is often done with noisy numbers, by the rows of docs/errata.md: sizes, a coverage, and a sum's bias."""
+    """What is often done with noisy numbers, by the rows of evidence/errata.md: sizes, a coverage, and a sum's bias."""
     for (n, mu), page in IGNORED.items():
         # two groups of one normal distribution within 4 sds, as rows of one table, 2,000 times
         sums = noisy_sums(np.clip(g.standard_normal((4_000, n)) / 4, -1, 1), mu, g)

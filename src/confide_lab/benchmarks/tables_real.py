@@ -12,13 +12,16 @@ privacy for shares and overall means with bounds up to 4 times too wide, elsewhe
 most 5 % of the cells of all crossings of two columns with 100 expected records flagged.
 
     confide lab bench tables_real [--replications 400] [--sets adult wine_quality] [--sizes 500 10000] [--mu 0.3 1] [--only quantiles]
-        [--write PAGE]
+        [--write FILE.csv]
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
+import re
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
@@ -190,9 +193,22 @@ def main(words: Sequence[str] = ()) -> int:
     text = "\n".join(lines(found["rows"], found["flags"], found["bounds"], asked.replications))
     print(text)
     if asked.write:
-        Path(asked.write).write_text(text + "\n")
+        Path(asked.write).write_text(kinds(text))
     failures = ("short", "long", "short numbers", "wide", "far")
     return int(any(row[name] for row in found["rows"] for name in failures))
+
+
+def kinds(text: str) -> str:
+    """The first table of what is printed, that of kinds of numbers, as CSV."""
+    table = next(part for part in text.split("\n\n") if part.startswith("| kind"))
+    rows = [[cell.strip().replace("nan", "") for cell in line.strip("|").split("|")] for line in table.splitlines()]
+    numbers = [
+        [cell.replace(",", "") if re.fullmatch(r"[\d,]+", cell) else cell for cell in row]
+        for row in rows[:1] + rows[2:]
+    ]
+    room = io.StringIO()
+    csv.writer(room, lineterminator="\n").writerows(numbers)
+    return room.getvalue()
 
 
 def _asked(words: Sequence[str]) -> argparse.Namespace:

@@ -2,7 +2,7 @@
 
     confide lab bench verbs
 
-prints the sections "Verbs" of docs/coverage.md and docs/audit.md. Replications are recorded as those of `confide lab run`.
+prints evidence/verbs.md and the section "Verbs" of evidence/audit.md. Replications are recorded as those of `confide lab run`.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _records(
 
 
 def coverage() -> list[Row]:
-    """The rows of docs/coverage.md: each figure with what is asked of it."""
+    """The rows of evidence/verbs.md: each figure with what is asked of it."""
     rows: list[Row] = []
     print(
         "\n| cell | verb | what is counted | measured | asked | beside | command |\n| --- | --- | --- | --- | --- | --- | --- |"

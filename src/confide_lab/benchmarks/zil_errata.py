@@ -1,4 +1,4 @@
-"""The numbers in docs/errata.md on Lu, Chen, Qiu 2026: protected rows and corrected losses."""
+"""The numbers in evidence/errata.md on Lu, Chen, Qiu 2026: protected rows and corrected losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errata that print their numbers: `confide lab errata NAME`, a row of docs/errata.md each, most in less than a second."""
+"""Errata that print their numbers: `confide lab errata NAME`, a row of evidence/errata.md each, most in less than a second."""
 
 from confide_lab.errata.register import Finding, names, rows
 

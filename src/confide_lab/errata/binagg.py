@@ -1,4 +1,4 @@
-"""Lin, Slavkovic, Bhoomireddy 2025: the numbers of docs/errata.md on private bins."""
+"""Lin, Slavkovic, Bhoomireddy 2025: the numbers of evidence/errata.md on private bins."""
 
 from __future__ import annotations
 

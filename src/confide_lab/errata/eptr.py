@@ -1,4 +1,4 @@
-"""Shen, Tong, Wang 2026: the numbers of docs/errata.md on efficient propose-test-release."""
+"""Shen, Tong, Wang 2026: the numbers of evidence/errata.md on efficient propose-test-release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redberg, Zhu, Wang 2023: the numbers of docs/errata.md on generalized propose-test-release, selection and posterior sampling."""
+"""Redberg, Zhu, Wang 2023: the numbers of evidence/errata.md on generalized propose-test-release, selection and posterior sampling."""
 
 from __future__ import annotations
 

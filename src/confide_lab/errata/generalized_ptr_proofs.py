@@ -1,4 +1,4 @@
-"""Redberg, Zhu, Wang 2023: the numbers of docs/errata.md on theorems about tests, generalized linear models, votes and components."""
+"""Redberg, Zhu, Wang 2023: the numbers of evidence/errata.md on theorems about tests, generalized linear models, votes and components."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Usual practice and rivals' code: numbers of docs/errata.md that belong to none of the five papers."""
+"""Usual practice and rivals' code: numbers of evidence/errata.md that belong to none of the five papers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zhou, Liu 2025, and the DP bootstrap it compares with: the numbers of docs/errata.md."""
+"""Zhou, Liu 2025, and the DP bootstrap it compares with: the numbers of evidence/errata.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lu, Chen, Qiu 2026: the numbers of docs/errata.md on protected records."""
+"""Lu, Chen, Qiu 2026: the numbers of evidence/errata.md on protected records."""
 
 from __future__ import annotations
 

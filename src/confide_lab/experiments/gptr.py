@@ -120,7 +120,7 @@ FIGURE1 = Experiment(
         "The paper prints curves without numbers, and says neither how many splits they are of nor what the sets are.",
         "OPS-PTR with selection scores its candidates on a 10 % part that it takes to be public, which no other method sees; the row "
         "'ridge on the public part alone' is what that part is worth by itself, and a benefit must beat it.",
-        "Rows 'as published' and 'printed gamma' lack the guarantee that they claim (docs/errata.md).",
+        "Rows 'as published' and 'printed gamma' lack the guarantee that they claim (evidence/errata.md).",
         "TUNED: the slopes of the simulated sets are a draw at which least squares has an earlier reconstruction's error.",
         "The data sets of the paper are not named in its text; these are UCI sets of the authors' earlier comparisons that are at hand.",
     ),

@@ -245,6 +245,6 @@ LOGISTIC = Experiment(
     notes=(
         "The best of four ridges is chosen on the held-out records for each method, which favours all alike.",
         "TUNED: the length of the true slopes, so that the line without noise has the log-loss of an earlier reconstruction.",
-        "The Hessian-shaped noise as published has no guarantee (docs/errata.md).",
+        "The Hessian-shaped noise as published has no guarantee (evidence/errata.md).",
     ),
 )

@@ -126,7 +126,7 @@ SEARCH = Experiment(
     ),
     sources=("Redberg, Zhu, Wang 2023 (AISTATS), Example C.8, Algorithm 3 and C.4: no number is printed",),
     notes=(
-        "The search as published has no guarantee (docs/errata.md); a run has the budget of Theorem 4.6, a third of epsilon.",
+        "The search as published has no guarantee (evidence/errata.md); a run has the budget of Theorem 4.6, a third of epsilon.",
         "C.4 names sparse risk minimisation and prints no algorithm: the one here is made of the parts that it cites.",
     ),
 )

@@ -271,7 +271,7 @@ def _blocks(*, gaussian: bool) -> tuple[Block, ...]:
 
 _SOURCES = ("Zhou, Liu 2025, section 4.1 and Figures 2 to 4; rivals: Liu 2022 (MS), Ferrando et al. 2022 (PB)",)
 _NOTES = (
-    "PRECISE is run as published and carries no guarantee (docs/errata.md); PB and MS are post-processing of releases at the same budget",
+    "PRECISE is run as published and has no guarantee (evidence/errata.md); PB and MS are post-processing of releases at the same budget",
     "cells in which at least half of the intervals are wider than half of what the bounds allow (quantity `dominated`) are not judged",
 )
 

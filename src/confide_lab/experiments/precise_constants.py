@@ -2,7 +2,7 @@
 
 G_n is the largest difference of two neighbours' posterior densities. The paper takes G_0 = C I/sqrt(2 pi e) for it, at the truth, or
 a bound from public ranges. `figure5` computes G_n on a fine grid at one pair of neighbours near the truth; Definition 4 asks for the
-supremum over all pairs, which is n + 1 for counts (docs/errata.md). `table2` has C and I by the paper's formulas, and C as it comes out
+supremum over all pairs, which is n + 1 for counts (evidence/errata.md). `table2` has C and I by the paper's formulas, and C as it comes out
 for records that are written down.
 """
 
@@ -87,7 +87,7 @@ FIGURE5 = Experiment(
     "The largest difference of neighbours' posterior densities, and what the paper takes for it",
     tuple(_panel(family) for family in _TRUTHS),
     sources=("Zhou, Liu 2025, Figure 5; its numbers are pictures",),
-    notes=("the supremum of Definition 4 is n + 1 for counts: none of the three bounds it (docs/errata.md)",),
+    notes=("the supremum of Definition 4 is n + 1 for counts: none of the three bounds it (evidence/errata.md)",),
 )
 
 

@@ -136,7 +136,7 @@ def _panel(target: str) -> Block:
 
 
 NOTES = (
-    "the four versions are run as published and carry no guarantee (docs/errata.md)",
+    "the four versions are run as published and carry no guarantee (evidence/errata.md)",
     "collapsing makes one wide bin of each tail, whose count gets noise as all others do (section 3.3.3)",
 )
 _WIDTHS = (

@@ -144,5 +144,5 @@ REAL = Experiment(
             title="coverage of the whole table's numbers over the columns, width over the interval without privacy, errors in its widths",
         ),
     ),
-    sources=("public bounds of the sets: the manifest of CONFIDE_DATA (docs/lab.md)",),
+    sources=("public bounds of the sets: the manifest of CONFIDE_DATA (evidence/lab.md)",),
 )

@@ -11,7 +11,7 @@ at the released eigenvalue, in place of its constants.
 Guarantee: GDP(mu, delta), add-remove, single records: proof in `confide_lab.methods.posterior_sampling`, with shares 1/16, 1/16 and
 14/16 of mu^2. The source's noise, sd sqrt(log(6/delta))/(epsilon/4), is not (epsilon/4, delta/3)-DP (at epsilon = 1,
 delta = 1e-6 its delta is 6.4e-7, at epsilon = 4 3.7e-6, where 3.3e-7 is claimed), and its certificates hold for one of two neighbours
-only (docs/errata.md); the algorithm to the letter is `confide_lab.published.generalized_ptr_ops.adaops`.
+only (evidence/errata.md); the algorithm to the letter is `confide_lab.published.generalized_ptr_ops.adaops`.
 Source: Wang 2018 (UAI), Algorithm AdaOPS.
 
 Interval: as `PosteriorSampling`.

@@ -12,7 +12,7 @@ tree and 27/28 for the table of the bins, in which a record moves one row by at 
 replaced; `aggregates.cell_sums`). Cells are half open, so that a record is in one bin alone. Gaussian mechanisms, composed adaptively by
 adding mu^2 (Dong, Roth, Su 2022, Theorem 2 and Corollary 2); the PrivTree option spends pure epsilon, stated in GDP.
 Source: Lin, Slavkovic, Bhoomireddy 2025 (arXiv 2510.16974), Algorithms 1 and 2, with the privacy, the estimator and the covariance
-corrected: docs/errata.md.
+corrected: evidence/errata.md.
 
 Interval: none is printed, and no table says "valid". The sandwich over K bins knows K scores and weights bins, not records: where a mean is
 curved, or a factor has few levels, it misses (`confide lab bench truth`, rows of binagg). `sandwich` gives it for studies: Student t with K

@@ -10,7 +10,7 @@ in one: counts 1; sums min(p, sqrt(p) R); squares R^2; levels of G factors G. Tw
 class or not. Nothing depends on the private size of a class (`laplace_rows`).
 
 Interval: none. The law of a ratio of sums with Laplace noise is not normal; `ClassMeans` has intervals.
-Source: Vaidya, Shafiq, Basu, Hong 2013, whose noise for a class mean has the private size of the class in its scale (docs/errata.md).
+Source: Vaidya, Shafiq, Basu, Hong 2013, whose noise for a class mean has the private size of the class in its scale (evidence/errata.md).
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ noise, which takes mu^2/1024 and hides in what way the computed sample differs f
 bounds and it (proof: `aggregates.posterior`). It is below 2^-40 of 1/sqrt(gamma (lam + eigenvalue)) for mu >= .1 and 20 terms.
 preset="balanced": no bounds from records, lower = 0 and r from a public number of records at most, which the statement then assumes.
 Sources: Redberg, Zhu, Wang 2023 (propose-test-release for posterior sampling), Wang 2018 (OPS-Balanced), Dong, Roth, Su 2022; their
-calibrations do not hold as printed (docs/errata.md) and are replaced by the exact pair.
+calibrations do not hold as printed (evidence/errata.md) and are replaced by the exact pair.
 
 Interval: none for the population's line, since H is not released. target="ridge": for the ridge line of these very records, from
 H >= (lam + eigenvalue) I.

@@ -17,7 +17,7 @@ most e^b:
 A record is in one class: it touches p means under add-remove, 2 p where it changes its class. Losses and deltas add over them; half of
 each is for b, since S(n) = 2/n from b = ln(n)/(n - 1) on and rises steeply below. A fifth of epsilon pays for the class counts, an
 ordinary draw with Laplace noise. (Counts and means that were computed in doubles from noise on a lattice of 2^-40, on a grid of 2^-30,
-named the right records at epsilon <= .003: docs/errata.md.)
+named the right records at epsilon <= .003: evidence/errata.md.)
 
 Interval: none. Source: Zafarani, Clifton 2020 (arXiv 2003.13955).
 """

@@ -25,7 +25,7 @@ class Reason:
 @dataclass(frozen=True)
 class Item:
     """One table, figure or theorem. number, says: as the paper calls it, and its claim in a line; experiment: of the lab; blocks: whose
-    numbers are counted (all when empty); errata: labels of docs/errata.md; holds: of a theorem: "holds", "fails" or "open"; show: the
+    numbers are counted (all when empty); errata: labels of evidence/errata.md; holds: of a theorem: "holds", "fails" or "open"; show: the
     command that prints its numbers; cannot: why it is not run; reasons: for numbers that differ, the first that fits.
     """
 

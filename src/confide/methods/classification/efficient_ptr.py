@@ -8,7 +8,7 @@ counts move by alpha = sqrt(4 R^2 (1/L^2 + 1/(L + 1)^2) + 2 w^2) at most (proof:
 share of squared mu, at least what makes a safety of gamma_plan pass with probability 1 - beta. Two neighbors are both safe, or one
 replies with probability delta at most and the other never. Unless variance="identity", a fifth of squared mu pays for sums of u_j^2 by
 class, as in `ClassMeans`. Source: Shen, Tong, Wang 2026, Algorithm 3, with a smaller alpha, a larger safety and exact Gaussian
-accounting (docs/errata.md).
+accounting (evidence/errata.md).
 
 Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2) and shares as in `ClassMeans`. It covers the shares and class means of the population,
 for records clipped to the bounds and moved into the ball. It is conditional on a reply, where `conditional_on_reply` is flagged.
@@ -26,7 +26,7 @@ L is public, at least 2.
 
 Released is rint(2^20 (means, w counts)/alpha): it moves by 2^20 steps and sqrt(dimension) for rounding, which is exact in Fractions.
 Proportions n_k/n with weight n w are the same block. Source: Shen, Tong, Wang 2026, Algorithm 3, with smaller constants
-(docs/errata.md).
+(evidence/errata.md).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ what follows is protected elsewhere:
     ordered pair (X, X'), X bad: P(S) <= e^e1 P'(S) + delta;  X good: (e1, 0) and the release (e2, delta2) composed, (e1 + e2, delta2).
 
 Together (e1 + e2, max(delta, delta2)): the two deltas belong to different data. Sources: Dwork, Lei 2009; Vadhan 2017, section 3;
-Dwork, Roth 2014, Algorithm 1 (sparse vector). Corrections: docs/errata.md.
+Dwork, Roth 2014, Algorithm 1 (sparse vector). Corrections: evidence/errata.md.
 
 Functions of the table of all records as statistics: for estimators that are not sums.
 """

@@ -21,7 +21,7 @@ Renyi (`generalized_rdp`). With losses e(a) where the test says yes rightly, e~(
 
 Proof of the second line: "no" contributes exp((a-1) e_t(a)) at most. "Yes", t under X and t' under X', contributes t (t/t')^(a-1)
 exp((a-1) e~(a)); t^b t'^(1-b) <= exp((b-1) e_t(b)) gives (t/t')^(a-1) <= (exp((b-1) e_t(b))/t)^((a-1)/(b-1)), and t <= d'. The
-published statement replaces t (t/t')^(a-1) by a power of d' that it is not: docs/errata.md.
+published statement replaces t (t/t')^(a-1) by a power of d' that it is not: evidence/errata.md.
 
 Source: Redberg, Zhu, Wang 2023 (Theorems 4.3, 4.7, B.5), corrected.
 """

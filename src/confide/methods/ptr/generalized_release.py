@@ -14,7 +14,7 @@ add. Proof, for an ordered pair (X, X'):
     if loss(statistic(X)) <= e: adaptive composition of the test with the mechanism in the direction X -> X', (e_t + e, delta).
 
 The case is that of the first argument, for every pair and order. Test and mechanism draw separate noise. This is Theorem 4.3 of Redberg,
-Zhu, Wang 2023 as corrected (docs/errata.md): the deltas belong to different data, and one direction of the loss is enough.
+Zhu, Wang 2023 as corrected (evidence/errata.md): the deltas belong to different data, and one direction of the loss is enough.
 
 The functions get the records in an order that each release draws without looking at them. So the orders of two neighbors can be drawn
 together such that the tables differ in one row (`confide.sums.blocks.record_block`). The proof holds for each such pair of tables, and by

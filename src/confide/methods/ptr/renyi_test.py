@@ -5,7 +5,7 @@ noise of standard deviation 1/mu and passes above T, P(noise > T) <= d'. The who
 in which the test's own is a/2 times the square of mu. Its proof, for the corrected statement, is in `confide.methods.ptr.generalized`.
 
 D is taken in 2^-20, rounded down, so that one record moves it by at most 2^20 + 1 steps, and noise on whole steps is rounded from a normal.
-Source: Redberg, Zhu, Wang 2023, Algorithm 6 and Theorem B.5, corrected (docs/errata.md).
+Source: Redberg, Zhu, Wang 2023, Algorithm 6 and Theorem B.5, corrected (evidence/errata.md).
 """
 
 from __future__ import annotations

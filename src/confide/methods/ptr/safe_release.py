@@ -19,7 +19,7 @@ sensitivity 2^20 + 2 ceil(sqrt(dim)). A bound of the user's own is asserted, and
 The estimate is computed after the reply is drawn: running time then follows what is published anyway.
 
 Interval: none. The distribution of the noise is public (`noise_variance`); how the estimate varies between samples is not known here.
-Sources: Dwork, Lei 2009; Shen, Tong, Wang 2026; docs/errata.md.
+Sources: Dwork, Lei 2009; Shen, Tong, Wang 2026; evidence/errata.md.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ most 2 (a record without a vote may vote). A rule is symmetric: what it does dep
 
 Probabilities are floats. epsilon and delta are lowered by one part in 10^12 before they are used, which is far more than rounding does.
 Probabilities below 2^-64 of a pure rule count as 2^-64, which both bounds allow. Sources: Dwork, Lei 2009; Redberg, Zhu, Wang 2023
-(C.1, corrected: docs/errata.md); the optimal rule is derived in confide.
+(C.1, corrected: evidence/errata.md); the optimal rule is derived in confide.
 
 Votes of a column: what a record states, the release of an answer, and the records on which a vote is tried.
 """
@@ -160,7 +160,7 @@ def laplace_minority(a: ArrayLike) -> Array:
 def vote_loss(gap: float, epsilon: float, delta: float) -> float:
     """The one-sided loss of the noisy maximum at one gap and delta: epsilon as of the noise, gap in moves of one record.
 
-    It rises toward epsilon with the gap where delta is 0; the published formula states that it falls (docs/errata.md).
+    It rises toward epsilon with the gap where delta is 0; the published formula states that it falls (evidence/errata.md).
 
     >>> [round(vote_loss(t, 10.0, 0.0), 2) for t in (0, 1, 10, 100)], vote_loss(5, 10.0, 1e-10)
     ([8.21, 9.39, 9.91, 9.99], 0.0)

@@ -23,7 +23,7 @@ Which one, with which sigma and e_test, follows from public facts alone (`voting
 A query that "failed" wins has no label. Where it wins most of those that were answered the status is "no_information", and none has a
 label: the rest is what noise made of the few ballots that are left.
 
-Interval: none. Sources: Papernot et al. 2017, 2018; Redberg, Zhu, Wang 2023, Algorithm 4, replaced: docs/errata.md.
+Interval: none. Sources: Papernot et al. 2017, 2018; Redberg, Zhu, Wang 2023, Algorithm 4, replaced: evidence/errata.md.
 
 Labels that teachers' votes gave to public rows.
 

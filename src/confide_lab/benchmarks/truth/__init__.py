@@ -1,1 +1,1 @@
-"""What intervals hold, against the truth: cases, runs, the rules that judge, and the page of docs/coverage.md."""
+"""What intervals hold, against the truth: cases, runs, the rules that judge, and the rows of evidence/coverage.csv."""

@@ -5,7 +5,7 @@
     confide lab bench truth --judge                    the acceptance rules of the defaults on outside tables
     confide lab bench truth --judge --only logistic    that of logistic regression alone
     confide lab bench truth --only least_squares --cases diamonds hmda --replications 100 --jobs 1
-    confide lab bench truth --write docs/coverage.md   print the page from all that was run so far (with --replications 0: run nothing)
+    confide lab bench truth --write .   rows and pages of this checkout, from all that was run so far (--replications 0: run nothing)
 
 Runs are recorded as they end in the folder of --out, so that an interrupted command goes on where it was; any change of the code measures
 anew. The rows of the last measurement of each cell are kept in truth.json there.
@@ -212,7 +212,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--replications", type=int, default=40, help="samples of each cell; 0 runs nothing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes, all cores by default")
     parser.add_argument("--out", type=Path, default=OUT, help=f"where runs are kept (default {OUT})")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the page of all rows kept in --out")
+    parser.add_argument("--write", type=Path, metavar="ROOT", help="write the rows kept in --out to the checkout")
     given = parser.parse_args(arguments)
     wanted = truth_judge.baseline_cells() if given.baseline else cells(_kind(given))
     chosen = [
@@ -235,7 +235,7 @@ def main(arguments: Sequence[str]) -> int:
         truth_judge.record([row for row in kept if _cell(row) in before], given.baseline)
         return 0
     if given.write:
-        truth_page.write_page(given.write, kept, skipped)
+        truth_page.write_pages(given.write, kept, skipped)
     if given.judge:
         asked = set(chosen)
         return truth_judge.judge([row for row in kept if _cell(row) in asked])

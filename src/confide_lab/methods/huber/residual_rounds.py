@@ -55,7 +55,7 @@ from confide_lab.methods.huber.round_lines import RoundLines, restriction
 __all__ = ["draw_line", "plan_line"]
 
 
-# Shares of mu^2; found by simulation, see docs/methods/huber_line.md.
+# Shares of mu^2; found by simulation, see evidence/methods/huber_line.md.
 _COUNT = Fraction(1, 100)
 _MEAT = Fraction(8, 100)
 _CLIPPING = Fraction(1, 100)

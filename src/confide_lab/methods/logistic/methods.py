@@ -12,7 +12,7 @@ theta (`perturbed_objective`, with the proof). No Gaussian statement is made.
 `logistic_output`: mu-GDP. theta moves by at most B/lam (Chaudhuri, Monteleoni, Sarwate 2011); lam follows from a noisy count.
 `logistic_ptr`: mu-GDP with failure delta. First the least eigenvalue of the Hessian, which moves by at most K/4 + 2 K for lam >= 2 K,
 then theta, which moves by at most -log(1 - K/m)/R where m, the noisy eigenvalue less a quantile of its noise, is below the true one:
-else with probability at most delta (docs/errata.md: Redberg, Zhu, Wang 2023, C.11).
+else with probability at most delta (evidence/errata.md: Redberg, Zhu, Wang 2023, C.11).
 inference=True (`logistic_objective` and `logistic_ptr`): 15 % of mu^2 for the Hessian at the released theta, an exact integer Gram
 matrix of rows of squared length at most K/4.
 

@@ -306,7 +306,7 @@ class EfficientPTR(FormulaMethod):
 
 _WIDE = (
     "EfficientPTR is kept to compare with published work. Its noise is made for the worst direction of the features, and intervals are "
-    "wide (docs/coverage.md). LeastSquares with the same formula has shorter ones, no delta and always an answer"
+    "wide (evidence/coverage.md). LeastSquares with the same formula has shorter ones, no delta and always an answer"
 )
 
 
