@@ -54,7 +54,13 @@ def simulated_parts(parts: Sequence[Part], schema: Schema, names: Sequence[str])
         typed = not isinstance(_plain(part), CsvPart)
         kinds = {name: part.kind(name) if typed else None for name in there}
         found.append(
-            _as(part, {name: _cells(_written(rows[name], schema.columns.get(name), kinds[name]), kinds[name]) for name in there})
+            _as(
+                part,
+                {
+                    name: _cells(_written(rows[name], schema.columns.get(name), kinds[name]), kinds[name])
+                    for name in there
+                },
+            )
         )
     return found
 

@@ -24,9 +24,9 @@ from functools import cached_property
 from math import log, sqrt
 
 import numpy as np
-from scipy.special import chndtrinc, ndtri
 
 from confide._arrays import Array
+from confide._special import chndtrinc, ndtri
 from confide.methods.regression.evidence.normal_equations import Fit
 from confide.methods.regression.evidence.sandwich import Sandwich
 
