@@ -10,7 +10,7 @@ import json
 from contextlib import suppress
 from dataclasses import MISSING, asdict, dataclass, fields
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -317,7 +317,7 @@ def _indexed(name: str) -> MethodInfo | None:
     return MethodInfo(**{key: tuple(value) if isinstance(value, list) else value for key, value in own.items()})
 
 
-@lru_cache(maxsize=None)
+@cache
 def _index(package: str) -> dict[str, Any]:
     """What `methods.json` of an installed package says, which is found without loading the package."""
     spec = find_spec(package)

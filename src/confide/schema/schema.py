@@ -37,6 +37,7 @@ from confide.schema.unit import Clusters, Unit, clusters_from_settings, unit_fro
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 # needed where columns are derived, whose formulas need a schema
 _derive = later("confide.schema.derive")

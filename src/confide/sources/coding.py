@@ -31,7 +31,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import date
@@ -50,6 +50,7 @@ from confide.core.lost_values import ABOVE, BELOW, UNREAD
 from confide.errors import SourceError
 from confide.schema import Categorical, Column
 from confide.schema.missing import MissingCode, code_ranges
+from confide.sources.formats.arrow import from_arrow, null, scalar, text_to_arrow, to_arrow
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -58,16 +59,12 @@ WORDS = {"False": 0.0, "false": 0.0, "FALSE": 0.0, "True": 1.0, "true": 1.0, "TR
 _WORD_VALUES = np.array([*WORDS.values(), np.nan])
 
 
-def plain(cells: pa.Array) -> NDArray[Any]:
-    return np.asarray(cells.to_numpy(zero_copy_only=False))
-
-
 def text_array(cells: list[str]) -> pa.Array:
     """Python strings as Arrow text; a lone surrogate, which has no UTF-8 form, becomes "?" in its own cell."""
     try:
-        return pa.array(cells, pa.large_string())
-    except (UnicodeEncodeError, pa.ArrowException):
-        return pa.array([cell.encode("utf-8", "replace").decode() for cell in cells], pa.large_string())
+        return text_to_arrow(cells)
+    except UnicodeEncodeError:
+        return text_to_arrow([cell.encode("utf-8", "replace").decode() for cell in cells])
 
 
 def valid_text(cells: pa.Array) -> pa.Array:
@@ -77,7 +74,7 @@ def valid_text(cells: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         view = cells.type == pa.string_view()
         raw = cells.cast(pa.binary_view() if view else pa.large_binary()).to_pylist()
-        return pa.array([None if cell is None else cell.decode("utf-8", "replace") for cell in raw], pa.large_string())
+        return text_to_arrow([None if cell is None else cell.decode("utf-8", "replace") for cell in raw])
     return cells.cast(pa.large_string()) if cells.type == pa.string_view() else cells
 
 
@@ -98,9 +95,9 @@ def text_numbers(cells: pa.Array, marks: tuple[str, str] = MARKS) -> Floats:
     values = _parsed(cells) if marks == MARKS else np.full(len(cells), np.nan)
     (rest,) = np.nonzero(np.isnan(values))
     if rest.size:
-        trimmed = pc.utf8_trim_whitespace(cells.take(pa.array(rest)))
+        trimmed = pc.utf8_trim_whitespace(cells.take(to_arrow(rest)))
         again = _parsed(_plainly_written(trimmed, marks))
-        word = plain(pc.fill_null(pc.index_in(trimmed, value_set=pa.array(list(WORDS), trimmed.type)), -1))
+        word = from_arrow(pc.index_in(trimmed, value_set=text_to_arrow([*WORDS], trimmed.type)), -1)
         values[rest] = np.where(word >= 0, _WORD_VALUES[word], again)
     return values
 
@@ -118,20 +115,37 @@ def _plainly_written(cells: pa.Array, marks: tuple[str, str]) -> pa.Array:
     cells = pc.replace_substring(cells, "\u2212", "-")
     if marks == MARKS:
         return cells
-    fits = pc.fill_null(pc.match_substring_regex(cells, _number_pattern(marks)), False)
+    fits = pc.match_substring_regex(cells, _number_pattern(marks))
     if marks[1]:
         cells = pc.replace_substring_regex(cells, f"[{ALIKE.get(marks[1], marks[1])}]", "")
     if marks[0] != ".":
         cells = pc.replace_substring(cells, marks[0], ".")
-    return pc.if_else(fits, cells, pa.scalar(None, cells.type))
+    return _where(fits, cells)
+
+
+def _where(kept: pa.Array, cells: pa.Array) -> pa.Array:
+    """The cells that are kept, null elsewhere."""
+    return pc.if_else(kept, cells, null(cells.type))
+
+
+#: What Arrow reads as a number: RE2, of whole cells.
+_READ = r"^[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))$"
 
 
 def _parsed(cells: pa.Array) -> Floats:
-    """polars' cast: correctly rounded, cell by cell, null for what is not a number; pandas' parser looks at all cells."""
-    import polars as pl  # here, because sources without text need not load it
+    """Arrow's cast: correctly rounded, cell by cell, NaN for what is not a number.
 
-    series = pl.Series(values=cells, dtype=None)
-    return np.asarray(series.cast(pl.Float64, strict=False).to_numpy(writable=True), dtype=np.float64)
+    It fails where one cell is none, so these are taken out then: first the empty ones, which are the most frequent, then all that do
+    not look like a number. What is a number does not depend on which of the three ways a block takes.
+    """
+    for hidden in (
+        lambda: cells,
+        lambda: _where(pc.not_equal(cells, scalar("", cells)), cells),
+        lambda: pc.replace_substring_regex(_where(pc.match_substring_regex(cells, _READ), cells), r"^\+", ""),
+    ):
+        with suppress(pa.ArrowInvalid):
+            return np.array(from_arrow(hidden().cast(pa.float64())))
+    raise SourceError("text could not be read as numbers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +248,7 @@ class Reader(ABC):
         if kind == "f":
             return self.numbers(cells.astype(np.float64, copy=False))
         if kind in "iu":
-            return self.integers(pa.array(np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("="))))
+            return self.integers(to_arrow(cells))
         if kind == "b":
             return self.booleans(cells.astype(np.float64))
         return self._objects(cells.astype(object, copy=False))
@@ -242,7 +256,7 @@ class Reader(ABC):
     def _arrow(self, cells: pa.Array) -> Floats:
         kind = cells.type
         if pa.types.is_dictionary(kind):
-            return self._coded(plain(pc.fill_null(cells.indices.cast(pa.int64()), -1)), cells.dictionary)
+            return self._coded(from_arrow(cells.indices.cast(pa.int64()), -1), cells.dictionary)
         if pa.types.is_integer(kind):
             return self.integers(cells)
         if pa.types.is_boolean(kind):
@@ -285,7 +299,7 @@ class Numbers(Reader):
     def __init__(self, marks: tuple[str, str] = MARKS, codes: Sequence[MissingCode] = ()) -> None:
         super().__init__(marks)
         self._ranges = np.unique(np.concatenate(_ranges(codes, marks)), axis=0) if codes else np.empty((0, 2))
-        self._words = pa.array([code for code in codes if code in WORDS], pa.large_string())
+        self._words = text_to_arrow([code for code in codes if code in WORDS])
 
     def __call__(self, cells: Cells) -> Floats:
         values = super().__call__(cells)
@@ -305,7 +319,7 @@ class Numbers(Reader):
         values = text_numbers(cells, marks)
         if len(self._words):
             words = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=self._words.cast(cells.type))
-            values[plain(words)] = np.nan
+            values[from_arrow(words, False)] = np.nan
         return values
 
     def cell(self, cell: object) -> float:
@@ -348,7 +362,7 @@ class _Named:
 def _named(named: tuple[tuple[str, int], ...]) -> _Named:
     """Of public levels, kept: every block of every source asks for the same few."""
     places = dict(named)
-    texts = pa.array(list(places), pa.large_string())
+    texts = text_to_arrow([*places])
     numbers = _by_number(places, texts)
     keys = np.array(sorted(numbers), dtype=np.float64)
     positions = np.array([numbers[key] for key in keys.tolist()], dtype=np.float64)
@@ -388,7 +402,7 @@ class Labels(Reader):
     def __init__(self, column: Categorical, marks: tuple[str, str] = MARKS) -> None:
         super().__init__(marks)
         self._named = _named(tuple(column.places.items()))
-        self._codes = pa.array([code for code in column.missing or () if isinstance(code, str)], pa.large_string())
+        self._codes = text_to_arrow([code for code in column.missing or () if isinstance(code, str)])
 
     def numbers(self, values: Floats) -> Floats:
         if not self._named.keys.size:
@@ -402,7 +416,7 @@ class Labels(Reader):
         (large,) = np.nonzero(np.abs(values) >= _EXACT)
         if large.size:
             # two such integers may share a double: compare their digits
-            result[large] = self._exactly(cells.take(pa.array(large)).cast(pa.large_string()))
+            result[large] = self._exactly(cells.take(to_arrow(large)).cast(pa.large_string()))
         return result
 
     def booleans(self, values: Floats) -> Floats:
@@ -414,15 +428,15 @@ class Labels(Reader):
         result = self._exactly(cells)
         (other,) = np.nonzero(result < 0)
         if other.size and self._named.keys.size:
-            rest = cells.take(pa.array(other))
+            rest = cells.take(to_arrow(other))
             # "1.000" may be a code and, with the file's marks, the number of a level
             known = pc.is_in(pc.utf8_trim_whitespace(rest), value_set=self._codes.cast(rest.type))
-            result[other] = np.where(plain(known), -1.0, self.numbers(text_numbers(rest, marks)))
+            result[other] = np.where(from_arrow(known, False), -1.0, self.numbers(text_numbers(rest, marks)))
         return result
 
     def _exactly(self, cells: pa.Array) -> Floats:
         found = pc.index_in(cells, value_set=self._named.texts.cast(cells.type))
-        return np.asarray(self._named.places[plain(pc.fill_null(found, -1))])
+        return np.asarray(self._named.places[from_arrow(found, -1)])
 
     def cell(self, cell: object) -> float:
         if isinstance(cell, (bool, np.bool_)):
@@ -469,10 +483,10 @@ class CodeOf(Reader):
 
     def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
         trimmed = pc.utf8_trim_whitespace(valid_text(cells))
-        found = np.where(plain(pc.fill_null(pc.not_equal(trimmed, ""), False)), HOLDS, EMPTY)
+        found = np.where(from_arrow(pc.not_equal(trimmed, scalar("", trimmed)), False), HOLDS, EMPTY)
         if self._texts:
-            known = pc.index_in(trimmed, value_set=pa.array(self._texts, trimmed.type), skip_nulls=True)
-            written = plain(pc.fill_null(known, -1))
+            known = pc.index_in(trimmed, value_set=text_to_arrow(self._texts, trimmed.type), skip_nulls=True)
+            written = from_arrow(known, -1)
             meant = np.maximum(self.numbers(text_numbers(trimmed, marks)), found)
             found = np.where(written >= 0, written, meant).astype(np.float64)
         return found
@@ -496,7 +510,7 @@ def taken(cells: Cells, at: NDArray[np.intp]) -> Cells:
     if isinstance(cells, Coded):
         return Coded(cells.positions[at], cells.cells)
     # Arrow takes no rows of views
-    return (valid_text(cells) if cells.type == pa.string_view() else cells).take(pa.array(at))
+    return (valid_text(cells) if cells.type == pa.string_view() else cells).take(to_arrow(at))
 
 
 def how_read(values: Floats, cells: Cells, code: CodeOf) -> Floats:
@@ -525,7 +539,7 @@ def is_text(kind: pa.DataType) -> bool:
 def as_floats(cells: pa.Array) -> Floats:
     """Arrow numbers or booleans as float64, NaN where null. The cast is unsafe: the safe one raises on values."""
     values = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
-    return np.asarray(plain(pc.fill_null(values, np.nan) if values.null_count else values), dtype=np.float64)
+    return np.asarray(from_arrow(values, np.nan), dtype=np.float64)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -766,7 +780,7 @@ def guarded(message: str, action: Callable[[], T]) -> T:
         return action()
     except _PASSING:
         raise
-    except BaseException:  # a panic of polars is no Exception
+    except BaseException:  # a panic of a library in Rust is no Exception
         if _SIMULATED.get():
             raise
     # raised here and not above: an error raised while handling another carries it along

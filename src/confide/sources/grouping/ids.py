@@ -56,6 +56,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from confide.sources.coding import Cells, Coded, is_text, matches_type
+from confide.sources.formats.arrow import from_arrow, hashes, null, scalar, text_to_arrow, to_arrow
 
 # Files at once: each then has to hold a 64th of the records, so that 64 times the memory's limit are finished in one round, and 4,096 times
 # where each is dealt out once more.
@@ -80,13 +81,11 @@ class Rows:
 
     def take(self, at: NDArray[Any]) -> Rows:
         """The rows at these places, in this order."""
-        return Rows(self.ids.take(pa.array(at)), [row[at] for row in self.codes])
+        return Rows(self.ids.take(to_arrow(at)), [row[at] for row in self.codes])
 
     def by_id(self, seed: int = 1) -> NDArray[Any]:
         """The file of each record: equal ids have one file. Which ids share a file changes no integer, only where they wait."""
-        import polars as pl  # here, because few sources spill
-
-        return (pl.Series(values=self.ids).hash(seed=seed).to_numpy() % np.uint64(_FILES)).astype(np.intp)
+        return (hashes(self.ids, seed) % np.uint64(_FILES)).astype(np.intp)
 
     def by_content(self, words: int | None = None) -> NDArray[Any]:
         """The file of each record of one unit or a few: rows that are equal in their first codes, so many, have one file."""
@@ -132,7 +131,7 @@ class Files:
         order = np.argsort(parts, kind="stable")
         ends = np.cumsum(np.bincount(parts, minlength=_FILES))
         dealt = rows.take(order)
-        batch = pa.record_batch([dealt.ids, *map(pa.array, dealt.codes)], names=self._names(rows))
+        batch = pa.record_batch([dealt.ids, *map(to_arrow, dealt.codes)], names=self._names(rows))
         for part, (start, stop) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
             if stop > start:
                 self._writers[part].write_batch(batch.slice(start, stop - start))
@@ -157,7 +156,7 @@ class Files:
         self._files[part].seek(0)
         for batch in pa.ipc.open_stream(pa.PythonFile(self._files[part], mode="r")):
             ids, *codes = batch.columns
-            yield Rows(ids, [row.to_numpy() for row in codes])
+            yield Rows(ids, [from_arrow(row) for row in codes])
 
     def close(self) -> None:
         """Give the files back."""
@@ -192,10 +191,10 @@ def canonical(cells: Cells) -> pa.Array:
     if isinstance(cells, Coded):
         known = canonical(cells.cells)
         positions = np.asarray(cells.positions, dtype=np.int64)
-        return known.take(pa.array(positions, mask=positions < 0))
+        return known.take(to_arrow(positions, positions < 0))
     found = _numpy(cells) if isinstance(cells, np.ndarray) else _arrow(cells)
-    empty = pc.equal(pc.binary_length(found), 0)
-    return pc.if_else(empty, pa.scalar(None, pa.large_binary()), found) if pc.any(empty).as_py() else found
+    empty = pc.equal(found, scalar(b"", found))
+    return pc.if_else(empty, null(found.type), found) if pc.any(empty).as_py() else found
 
 
 def _numpy(cells: NDArray[Any]) -> pa.Array:
@@ -203,8 +202,8 @@ def _numpy(cells: NDArray[Any]) -> pa.Array:
     if kind == "f":
         return _floats(cells)
     if kind in "iu":
-        return _decimal(pa.array(np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("="))))
-    return pa.array([_cell(cell) for cell in cells.tolist()], pa.large_binary())
+        return _decimal(to_arrow(cells))
+    return text_to_arrow([_cell(cell) for cell in cells.tolist()], pa.large_binary())
 
 
 def _arrow(cells: Any) -> pa.Array:
@@ -214,9 +213,9 @@ def _arrow(cells: Any) -> pa.Array:
     if pa.types.is_integer(kind):
         return _decimal(cells)
     if pa.types.is_floating(kind):
-        return _floats(cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+        return _floats(from_arrow(cells.cast(pa.float64(), safe=False)))
     if pa.types.is_date(kind):
-        return pa.array([_cell(cell) for cell in cells.to_pylist()], pa.large_binary())
+        return text_to_arrow([_cell(cell) for cell in cells.to_pylist()], pa.large_binary())
     if is_text(kind):
         return _plain_text(_bytes(cells))
     return _bytes(cells) if _is_binary(kind) else pa.nulls(len(cells), pa.large_binary())
@@ -237,22 +236,22 @@ def _floats(values: NDArray[Any]) -> pa.Array:
     values = values.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         whole = (np.abs(values) < _EXACT) & (values == np.trunc(values))
-    return _decimal(pa.array(np.where(whole, values, 0.0).astype(np.int64), mask=~whole))
+    return _decimal(to_arrow(np.where(whole, values, 0.0).astype(np.int64), ~whole))
 
 
 def _plain_text(cells: pa.Array) -> pa.Array:
     """Text that is a whole number in other words becomes that number: few cells are, and only those are looked at."""
-    missing = pc.is_in(cells, value_set=pa.array(_MISSING, pa.large_binary()))
+    missing = pc.is_in(cells, value_set=text_to_arrow(_MISSING, cells.type))
     if pc.any(missing).as_py():
-        cells = pc.if_else(missing, pa.scalar(None, pa.large_binary()), cells)
-    odd = pc.or_kleene(pc.match_substring(cells, pattern=b".0"), pc.equal(cells, b"-0"))
-    at = np.flatnonzero(pc.fill_null(odd, False).to_numpy(zero_copy_only=False))
+        cells = pc.if_else(missing, null(cells.type), cells)
+    odd = pc.or_kleene(pc.match_substring(cells, pattern=b".0"), pc.equal(cells, scalar(b"-0", cells)))
+    at = np.flatnonzero(from_arrow(odd, False))
     if not at.size:
         return cells
     mask = np.zeros(len(cells), dtype=bool)
     mask[at] = True
-    plain = pa.array([_text(cell) for cell in cells.take(pa.array(at)).to_pylist()], pa.large_binary())
-    return pc.replace_with_mask(cells, pa.array(mask), plain)
+    plain = text_to_arrow([_text(cell) for cell in cells.take(to_arrow(at)).to_pylist()], cells.type)
+    return pc.replace_with_mask(cells, to_arrow(mask), plain)
 
 
 def _text(text: bytes) -> bytes | None:
@@ -425,7 +424,7 @@ class Groups:
         with self._lock:
             own = [self._known.setdefault(one, len(self._known)) for one in coded.dictionary.to_pylist()]
         # the place behind the last is that of no id
-        places = coded.indices.fill_null(len(own)).to_numpy()
+        places = from_arrow(coded.indices, len(own))
         return np.asarray(np.array([*own, -1], dtype=np.int64)[places])
 
     @cached_property
@@ -460,7 +459,7 @@ class HashedGroups:
         known = coded.dictionary.to_pylist()
         # codes are doubles: whole numbers up to 2^53
         own = (seeds(known, self.key) >> np.uint64(11)).astype(np.int64)
-        return np.asarray(np.append(own, -1)[coded.indices.fill_null(len(known)).to_numpy()])
+        return np.asarray(np.append(own, -1)[from_arrow(coded.indices, len(known))])
 
     def inside(self, rows: Rows) -> NDArray[np.intp]:
         """As that of `Groups`."""
@@ -479,4 +478,4 @@ def _least(rows: Rows, places: NDArray[Any]) -> NDArray[np.intp]:
 def numbered_units(rows: Rows) -> tuple[NDArray[Any], pa.Array]:
     """The number of each row's unit, and the ids of the units; ids are compared byte by byte."""
     coded = rows.ids.dictionary_encode()
-    return coded.indices.to_numpy(), coded.dictionary
+    return from_arrow(coded.indices), coded.dictionary
