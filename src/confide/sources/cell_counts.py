@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from confide.schema import Categorical, Column, Schema
 from confide.sources.aggregation import Codes, Input
 from confide.sources.coder import code_of, reader_of
-from confide.sources.coding import EMPTY, HOLDS, Block, Cells, Floats, Part, taken
-from confide.sources.formats.arrow import hashes, missing_of
-from confide.sources.grouping.ids import canonical
+from confide.sources.coding import EMPTY, HOLDS, Block, Cells, Floats, Part, missing_of, taken
+from confide.sources.grouping.ids import canonical, hashes
 from confide.sources.shapes import UNDECODED, shapes_of, texts_of
 
 Hashes = NDArray[np.uint64]

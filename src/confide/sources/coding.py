@@ -50,7 +50,6 @@ from confide.core.lost_values import ABOVE, BELOW, UNREAD
 from confide.errors import SourceError
 from confide.schema import Categorical, Column
 from confide.schema.missing import MissingCode, code_ranges
-from confide.sources.formats.arrow import from_arrow, null, scalar, text_to_arrow, to_arrow
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -59,12 +58,98 @@ WORDS = {"False": 0.0, "false": 0.0, "FALSE": 0.0, "True": 1.0, "true": 1.0, "TR
 _WORD_VALUES = np.array([*WORDS.values(), np.nan])
 
 
-def text_array(cells: list[str]) -> pa.Array:
-    """Python strings as Arrow text; a lone surrogate, which has no UTF-8 form, becomes "?" in its own cell."""
-    try:
-        return text_to_arrow(cells)
-    except UnicodeEncodeError:
-        return text_to_arrow([cell.encode("utf-8", "replace").decode() for cell in cells])
+# between NumPy and Arrow ----------------------------------------------------------------------------------------------
+#
+# By their memory, because pyarrow loads pandas in `pa.array`, `pa.scalar`, `to_numpy`, and where a compute function is given a Python
+# value: a third of a second, of which nothing is used. What has no plain memory goes pyarrow's way.
+
+_TEXT = pa.large_string()
+
+
+def from_arrow(cells: pa.Array, null: float | None = None) -> NDArray[Any]:
+    """The values of an Arrow array, or of one chunk. null: what stands for a missing one; left out, what pyarrow puts there.
+
+    >>> from_arrow(pa.array([3, None, 5]), -1).tolist(), from_arrow(pa.array([True, None])[:1]).tolist()
+    ([3, -1, 5], [True])
+    """
+    kind, rows = cells.type, len(cells)
+    if isinstance(cells, pa.ChunkedArray):
+        cells = cells.combine_chunks()
+    missing = missing_of(cells) if cells.null_count else None
+    plain = pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    if missing is not None and null is None and pa.types.is_floating(kind):
+        null = np.nan
+    if not plain or kind == pa.float16() or (missing is not None and null is None):
+        return np.asarray(cells.to_numpy(zero_copy_only=False))
+    if pa.types.is_boolean(kind):
+        values = _bits(cells.buffers()[1], cells.offset, rows)
+    else:
+        dtype = np.dtype(kind.to_pandas_dtype())
+        whole = np.frombuffer(cells.buffers()[1] or b"", dtype=dtype, count=cells.offset + rows if rows else 0)
+        values = whole[cells.offset :] if rows else whole
+    return values if missing is None else np.where(missing, np.array(null, dtype=values.dtype), values)
+
+
+def missing_of(cells: pa.Array) -> NDArray[np.bool_]:
+    """Where an Arrow array has no value.
+
+    >>> missing_of(pa.array(["a", None])).tolist(), missing_of(pa.nulls(1)).tolist()
+    ([False, True], [True])
+    """
+    return from_arrow(cells.is_null())
+
+
+def _bits(buffer: Any, start: int, count: int) -> NDArray[np.bool_]:
+    if not count:
+        return np.zeros(0, dtype=bool)
+    packed = np.frombuffer(buffer, dtype=np.uint8)[start // 8 : (start + count + 7) // 8]
+    return np.unpackbits(packed, bitorder="little")[start % 8 : start % 8 + count].view(bool)
+
+
+def to_arrow(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Numbers of NumPy as an Arrow array; they share memory where they lie in order.
+
+    >>> to_arrow(np.arange(3)[::2]).to_pylist(), to_arrow(np.array([True, False]), np.array([False, True])).to_pylist()
+    ([0, 2], [True, None])
+    """
+    valid = None if missing is None else _packed(~missing)
+    if values.dtype.kind == "b":
+        return pa.Array.from_buffers(pa.bool_(), len(values), [valid, _packed(values)])
+    if values.dtype.kind not in "iuf" or values.dtype == np.float16:
+        return pa.array(values, mask=missing)
+    own = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(own.dtype), len(own), [valid, pa.py_buffer(own)])
+
+
+def _packed(bits: NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(bits, bitorder="little"))
+
+
+def text_array(cells: Sequence[str | bytes | None], kind: pa.DataType = _TEXT) -> pa.Array:
+    """Python strings, or bytes, as Arrow text; a lone surrogate, which has no UTF-8 form, becomes "?" in its own cell.
+
+    >>> text_array(["a", None, "é\\ud800"]).to_pylist(), text_array([b"a"], pa.large_binary()).to_pylist()
+    (['a', None, 'é?'], [b'a'])
+    """
+    raw = [cell.encode("utf-8", "replace") if isinstance(cell, str) else cell or b"" for cell in cells]
+    ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum([len(one) for one in raw], dtype=np.int64)])
+    there = np.array([cell is not None for cell in cells], dtype=bool)
+    buffers = [None if there.all() else _packed(there), pa.py_buffer(ends), pa.py_buffer(b"".join(raw))]
+    own = kind if kind == pa.large_binary() else _TEXT
+    return pa.Array.from_buffers(own, len(raw), buffers).cast(kind)
+
+
+def scalar(value: str | bytes, like: pa.Array) -> Any:
+    """A text that compute functions compare with an array of texts."""
+    return text_array([value], like.type)[0]
+
+
+def null(kind: pa.DataType) -> Any:
+    """The missing value of a kind."""
+    return pa.nulls(1, kind)[0]
+
+
+# text to numbers ------------------------------------------------------------------------------------------------------
 
 
 def valid_text(cells: pa.Array) -> pa.Array:
@@ -74,7 +159,7 @@ def valid_text(cells: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         view = cells.type == pa.string_view()
         raw = cells.cast(pa.binary_view() if view else pa.large_binary()).to_pylist()
-        return text_to_arrow([None if cell is None else cell.decode("utf-8", "replace") for cell in raw])
+        return text_array([None if cell is None else cell.decode("utf-8", "replace") for cell in raw])
     return cells.cast(pa.large_string()) if cells.type == pa.string_view() else cells
 
 
@@ -97,7 +182,7 @@ def text_numbers(cells: pa.Array, marks: tuple[str, str] = MARKS) -> Floats:
     if rest.size:
         trimmed = pc.utf8_trim_whitespace(cells.take(to_arrow(rest)))
         again = _parsed(_plainly_written(trimmed, marks))
-        word = from_arrow(pc.index_in(trimmed, value_set=text_to_arrow([*WORDS], trimmed.type)), -1)
+        word = from_arrow(pc.index_in(trimmed, value_set=text_array([*WORDS], trimmed.type)), -1)
         values[rest] = np.where(word >= 0, _WORD_VALUES[word], again)
     return values
 
@@ -299,7 +384,7 @@ class Numbers(Reader):
     def __init__(self, marks: tuple[str, str] = MARKS, codes: Sequence[MissingCode] = ()) -> None:
         super().__init__(marks)
         self._ranges = np.unique(np.concatenate(_ranges(codes, marks)), axis=0) if codes else np.empty((0, 2))
-        self._words = text_to_arrow([code for code in codes if code in WORDS])
+        self._words = text_array([code for code in codes if code in WORDS])
 
     def __call__(self, cells: Cells) -> Floats:
         values = super().__call__(cells)
@@ -362,7 +447,7 @@ class _Named:
 def _named(named: tuple[tuple[str, int], ...]) -> _Named:
     """Of public levels, kept: every block of every source asks for the same few."""
     places = dict(named)
-    texts = text_to_arrow([*places])
+    texts = text_array([*places])
     numbers = _by_number(places, texts)
     keys = np.array(sorted(numbers), dtype=np.float64)
     positions = np.array([numbers[key] for key in keys.tolist()], dtype=np.float64)
@@ -402,7 +487,7 @@ class Labels(Reader):
     def __init__(self, column: Categorical, marks: tuple[str, str] = MARKS) -> None:
         super().__init__(marks)
         self._named = _named(tuple(column.places.items()))
-        self._codes = text_to_arrow([code for code in column.missing or () if isinstance(code, str)])
+        self._codes = text_array([code for code in column.missing or () if isinstance(code, str)])
 
     def numbers(self, values: Floats) -> Floats:
         if not self._named.keys.size:
@@ -485,7 +570,7 @@ class CodeOf(Reader):
         trimmed = pc.utf8_trim_whitespace(valid_text(cells))
         found = np.where(from_arrow(pc.not_equal(trimmed, scalar("", trimmed)), False), HOLDS, EMPTY)
         if self._texts:
-            known = pc.index_in(trimmed, value_set=text_to_arrow(self._texts, trimmed.type), skip_nulls=True)
+            known = pc.index_in(trimmed, value_set=text_array(self._texts, trimmed.type), skip_nulls=True)
             written = from_arrow(known, -1)
             meant = np.maximum(self.numbers(text_numbers(trimmed, marks)), found)
             found = np.where(written >= 0, written, meant).astype(np.float64)

@@ -24,15 +24,17 @@ from confide.sources.coding import (
     Floats,
     Reader,
     as_floats,
+    from_arrow,
     is_readable,
     is_text,
     is_typed_date,
     matches_type,
+    missing_of,
     real,
     text_numbers,
+    to_arrow,
     valid_text,
 )
-from confide.sources.formats.arrow import from_arrow, missing_of, to_arrow
 
 # A time of day behind an ISO date, without a zone.
 _TIME = r"^([0-9-]{8,10})[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,9})?)?$"

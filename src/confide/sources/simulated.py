@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 from confide.core import Source
 from confide.schema import Schema
 from confide.schema.layout import FileLayout
-from confide.sources.coding import Part, is_readable, is_typed_date, matches_type
-from confide.sources.formats.arrow import text_to_arrow, to_arrow
+from confide.sources.coding import Part, is_readable, is_typed_date, matches_type, text_array, to_arrow
 from confide.sources.formats.parquet import FolderPart, ParquetPart
 from confide.sources.formats.renamed import RenamedPart
 from confide.sources.formats.tables import from_mapping
@@ -130,7 +129,7 @@ def _cells(values: Any, kind: Any) -> Any:
     if values.dtype.kind in "if":
         plain = to_arrow(values)
     elif all(isinstance(value, str) for value in values.tolist()):
-        plain = text_to_arrow(values.tolist(), pa.string())
+        plain = text_array(values.tolist(), pa.string())
     else:
         plain = pa.array(values.tolist())
     if kind is None:

@@ -35,8 +35,7 @@ from numpy.typing import NDArray
 
 from confide.errors import SourceError
 from confide.schema.layout import FileLayout
-from confide.sources.coding import Block, Mark, Part, Piece, cut, guarded
-from confide.sources.formats.arrow import from_arrow, scalar, text_to_arrow, to_arrow
+from confide.sources.coding import Block, Mark, Part, Piece, cut, from_arrow, guarded, scalar, text_array, to_arrow
 
 # a line of more bytes is malformed, so that a hostile one cannot fill the memory
 LONGEST = 1 << 24
@@ -68,7 +67,7 @@ def split(
     lines = _Lines(block, ord(delimiter), ord(quote) if quote else -1)
     sound = lines.records & ~lines.broken
     plain = sound & ~lines.irregular & (lines.last - lines.first == width - 1)
-    first, marks = lines.first[plain], text_to_arrow(not_records, pa.string())
+    first, marks = lines.first[plain], text_array(not_records, pa.string())
     if len(marks):
         first = first[~_marked(lines, first, width, marks)]
     columns = lines.cells(first, fields)
@@ -86,7 +85,7 @@ def split(
             pa.concat_arrays(
                 [
                     column,
-                    text_to_arrow([row[field] if row and len(row) == width else None for row in rest], pa.string()),
+                    text_array([row[field] if row and len(row) == width else None for row in rest], pa.string()),
                 ]
             )
             for column, field in zip(columns, fields, strict=True)

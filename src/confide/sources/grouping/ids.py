@@ -55,13 +55,57 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from confide.sources.coding import Cells, Coded, is_text, matches_type
-from confide.sources.formats.arrow import from_arrow, hashes, null, scalar, text_to_arrow, to_arrow
+from confide.sources.coding import Cells, Coded, from_arrow, is_text, matches_type, null, scalar, text_array, to_arrow
 
 # Files at once: each then has to hold a 64th of the records, so that 64 times the memory's limit are finished in one round, and 4,096 times
 # where each is dealt out once more.
 _FILES = 64
 _CONTENT = np.uint64(0x9FB21C651E98DF25)
+
+
+_ODD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+# Ids of more words of eight bytes are hashed one by one.
+_WORDS = 8
+
+
+def hashes(cells: pa.Array, seed: int = 1) -> NDArray[np.uint64]:
+    """A hash of each cell, of large binaries: equal cells have one. What stands for a missing cell is of no use.
+
+    >>> one, other, again = hashes(pa.array([b"7", b"07", b"7"], pa.large_binary())).tolist()
+    >>> one == again, one == other
+    (True, False)
+    """
+    rows = len(cells)
+    ends = (
+        np.frombuffer(cells.buffers()[1], dtype=np.int64, count=rows + 1, offset=8 * cells.offset)
+        if rows
+        else np.zeros(1, np.int64)
+    )
+    raw, starts, sizes = cells.buffers()[2], ends[:-1], np.diff(ends)
+    # eight bytes more, so that a word may begin at the last byte
+    padded = np.zeros(int(ends[-1] - ends[0]) + 8, dtype=np.uint8)
+    padded[:-8] = np.frombuffer(raw, dtype=np.uint8)[ends[0] : ends[-1]] if raw is not None else 0
+    words: NDArray[np.uint64] = np.ndarray(len(padded) - 7, dtype="<u8", buffer=padded.data, strides=(1,))
+    with np.errstate(over="ignore"):
+        found = sizes.astype(np.uint64) * _ODD ^ np.uint64(seed)
+        for at in range(min(_WORDS, -(-int(sizes.max(initial=0)) // 8))):
+            (on,) = np.nonzero(sizes > 8 * at)
+            left = np.minimum(sizes[on] - 8 * at, 8).astype(np.uint64)
+            word = words[starts[on] - ends[0] + 8 * at] & (~np.uint64(0) >> (np.uint64(64) - np.uint64(8) * left))
+            found[on] = _stirred(found[on] ^ word)
+        for at in np.flatnonzero(sizes > 8 * _WORDS).tolist():
+            found[at] ^= np.frombuffer(
+                hashlib.blake2b(cells[at].as_py() or b"", digest_size=8).digest(), dtype=np.uint64
+            )[0]
+        return _stirred(found)
+
+
+def _stirred(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A step of SplitMix64: each bit of a word reaches all that follow and, by the shifts, those before."""
+    words = (words + _ODD) * _MIX
+    words ^= words >> np.uint64(27)
+    words *= _ODD
+    return words ^ (words >> np.uint64(31))
 
 
 @dataclass(frozen=True)
@@ -203,7 +247,7 @@ def _numpy(cells: NDArray[Any]) -> pa.Array:
         return _floats(cells)
     if kind in "iu":
         return _decimal(to_arrow(cells))
-    return text_to_arrow([_cell(cell) for cell in cells.tolist()], pa.large_binary())
+    return text_array([_cell(cell) for cell in cells.tolist()], pa.large_binary())
 
 
 def _arrow(cells: Any) -> pa.Array:
@@ -215,7 +259,7 @@ def _arrow(cells: Any) -> pa.Array:
     if pa.types.is_floating(kind):
         return _floats(from_arrow(cells.cast(pa.float64(), safe=False)))
     if pa.types.is_date(kind):
-        return text_to_arrow([_cell(cell) for cell in cells.to_pylist()], pa.large_binary())
+        return text_array([_cell(cell) for cell in cells.to_pylist()], pa.large_binary())
     if is_text(kind):
         return _plain_text(_bytes(cells))
     return _bytes(cells) if _is_binary(kind) else pa.nulls(len(cells), pa.large_binary())
@@ -241,7 +285,7 @@ def _floats(values: NDArray[Any]) -> pa.Array:
 
 def _plain_text(cells: pa.Array) -> pa.Array:
     """Text that is a whole number in other words becomes that number: few cells are, and only those are looked at."""
-    missing = pc.is_in(cells, value_set=text_to_arrow(_MISSING, cells.type))
+    missing = pc.is_in(cells, value_set=text_array(_MISSING, cells.type))
     if pc.any(missing).as_py():
         cells = pc.if_else(missing, null(cells.type), cells)
     odd = pc.or_kleene(pc.match_substring(cells, pattern=b".0"), pc.equal(cells, scalar(b"-0", cells)))
@@ -250,7 +294,7 @@ def _plain_text(cells: pa.Array) -> pa.Array:
         return cells
     mask = np.zeros(len(cells), dtype=bool)
     mask[at] = True
-    plain = text_to_arrow([_text(cell) for cell in cells.take(to_arrow(at)).to_pylist()], cells.type)
+    plain = text_array([_text(cell) for cell in cells.take(to_arrow(at)).to_pylist()], cells.type)
     return pc.replace_with_mask(cells, to_arrow(mask), plain)
 
 

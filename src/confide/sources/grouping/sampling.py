@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from confide.core.units.contributions import CELLS
 from confide.schema import Schema, Unit
 from confide.schema.unit import MOST
-from confide.sources.formats.arrow import to_arrow
+from confide.sources.coding import to_arrow
 from confide.sources.grouping.ids import (
     Groups,
     HashedGroups,
