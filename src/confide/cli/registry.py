@@ -79,10 +79,10 @@ def spared(command: Any) -> None:
 
 def _spared(option: Any) -> Any:
     """A parameter that takes what is plain as it is."""
-    kind = getattr(getattr(option, "type_descriptor", None), "annotation", None)
-    if kind is None:  # of an older typer, which loads nothing for that
+    described = vars(option).get("type_descriptor")
+    if described is None:  # of an older typer, which loads nothing for that
         return option
-    about = option.type_descriptor.parameter_info
+    kind, about = described.annotation, described.parameter_info
     if any(getattr(about, name, usual) != usual for name, usual in _UNCHECKED.items()):
         return option
     checked, many = option.process_value, get_origin(kind) is list

@@ -67,27 +67,22 @@ _TEXT = pa.large_string()
 
 
 def from_arrow(cells: pa.Array, null: float | None = None) -> NDArray[Any]:
-    """The values of an Arrow array, or of one chunk. null: what stands for a missing one; left out, what pyarrow puts there.
+    """The values of an Arrow array. null: what stands for a missing one; left out, NaN among floats, else what pyarrow puts there.
 
     >>> from_arrow(pa.array([3, None, 5]), -1).tolist(), from_arrow(pa.array([True, None])[:1]).tolist()
     ([3, -1, 5], [True])
     """
-    kind, rows = cells.type, len(cells)
-    if isinstance(cells, pa.ChunkedArray):
-        cells = cells.combine_chunks()
-    missing = missing_of(cells) if cells.null_count else None
+    kind, rows, start = cells.type, len(cells), cells.offset
+    null = np.nan if null is None and pa.types.is_floating(kind) else null
     plain = pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-    if missing is not None and null is None and pa.types.is_floating(kind):
-        null = np.nan
-    if not plain or kind == pa.float16() or (missing is not None and null is None):
+    if not plain or not rows or kind == pa.float16() or (cells.null_count and null is None):
         return np.asarray(cells.to_numpy(zero_copy_only=False))
     if pa.types.is_boolean(kind):
-        values = _bits(cells.buffers()[1], cells.offset, rows)
+        packed = np.frombuffer(cells.buffers()[1], dtype=np.uint8)[start // 8 : (start + rows + 7) // 8]
+        values = np.unpackbits(packed, bitorder="little")[start % 8 : start % 8 + rows].view(bool)
     else:
-        dtype = np.dtype(kind.to_pandas_dtype())
-        whole = np.frombuffer(cells.buffers()[1] or b"", dtype=dtype, count=cells.offset + rows if rows else 0)
-        values = whole[cells.offset :] if rows else whole
-    return values if missing is None else np.where(missing, np.array(null, dtype=values.dtype), values)
+        values = np.frombuffer(cells.buffers()[1], dtype=kind.to_pandas_dtype(), count=start + rows)[start:]
+    return np.where(missing_of(cells), np.array(null, dtype=values.dtype), values) if cells.null_count else values
 
 
 def missing_of(cells: pa.Array) -> NDArray[np.bool_]:
@@ -97,13 +92,6 @@ def missing_of(cells: pa.Array) -> NDArray[np.bool_]:
     ([False, True], [True])
     """
     return from_arrow(cells.is_null())
-
-
-def _bits(buffer: Any, start: int, count: int) -> NDArray[np.bool_]:
-    if not count:
-        return np.zeros(0, dtype=bool)
-    packed = np.frombuffer(buffer, dtype=np.uint8)[start // 8 : (start + count + 7) // 8]
-    return np.unpackbits(packed, bitorder="little")[start % 8 : start % 8 + count].view(bool)
 
 
 def to_arrow(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pa.Array:
@@ -144,11 +132,6 @@ def scalar(value: str | bytes, like: pa.Array) -> Any:
     return text_array([value], like.type)[0]
 
 
-def null(kind: pa.DataType) -> Any:
-    """The missing value of a kind."""
-    return pa.nulls(1, kind)[0]
-
-
 # text to numbers ------------------------------------------------------------------------------------------------------
 
 
@@ -180,10 +163,18 @@ def text_numbers(cells: pa.Array, marks: tuple[str, str] = MARKS) -> Floats:
     values = _parsed(cells) if marks == MARKS else np.full(len(cells), np.nan)
     (rest,) = np.nonzero(np.isnan(values))
     if rest.size:
-        trimmed = pc.utf8_trim_whitespace(cells.take(to_arrow(rest)))
-        again = _parsed(_plainly_written(trimmed, marks))
+        rest = rest[np.diff(text_bytes(cells)[0])[rest] > 0]
+    if rest.size:
+        texts = cells.take(to_arrow(rest))
+        trimmed = pc.utf8_trim_whitespace(texts)
+        written = _plainly_written(trimmed, marks)
         word = from_arrow(pc.index_in(trimmed, value_set=text_array([*WORDS], trimmed.type)), -1)
-        values[rest] = np.where(word >= 0, _WORD_VALUES[word], again)
+        values[rest] = _WORD_VALUES[word]
+        # what reads as it did is no number again
+        new = from_arrow(pc.not_equal(written, texts), False) if marks == MARKS else np.ones(len(rest), dtype=bool)
+        new &= word < 0
+        if new.any():
+            values[rest[new]] = _parsed(written.filter(to_arrow(new)))
     return values
 
 
@@ -205,32 +196,53 @@ def _plainly_written(cells: pa.Array, marks: tuple[str, str]) -> pa.Array:
         cells = pc.replace_substring_regex(cells, f"[{ALIKE.get(marks[1], marks[1])}]", "")
     if marks[0] != ".":
         cells = pc.replace_substring(cells, marks[0], ".")
-    return _where(fits, cells)
+    return pc.if_else(fits, cells, pa.nulls(1, cells.type)[0])
 
 
-def _where(kept: pa.Array, cells: pa.Array) -> pa.Array:
-    """The cells that are kept, null elsewhere."""
-    return pc.if_else(kept, cells, null(cells.type))
-
-
-#: What Arrow reads as a number: RE2, of whole cells.
+#: What Arrow reads as a number: RE2, of whole cells. Of bytes, which stand in no number that is written in digits.
 _READ = r"^[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))$"
+_BEYOND = np.ones(256, dtype=bool)
+_BEYOND[list(b"0123456789.eE+-")] = False
 
 
 def _parsed(cells: pa.Array) -> Floats:
     """Arrow's cast: correctly rounded, cell by cell, NaN for what is not a number.
 
-    It fails where one cell is none, so these are taken out then: first the empty ones, which are the most frequent, then all that do
-    not look like a number. What is a number does not depend on which of the three ways a block takes.
+    It fails where one cell is none. So cells that are empty or hold another byte than numbers in digits do are read apart from the
+    others; where it fails still, only cells that look like a number are read. Which cell is what number is the same in all ways.
     """
-    for hidden in (
-        lambda: cells,
-        lambda: _where(pc.not_equal(cells, scalar("", cells)), cells),
-        lambda: pc.replace_substring_regex(_where(pc.match_substring_regex(cells, _READ), cells), r"^\+", ""),
-    ):
-        with suppress(pa.ArrowInvalid):
-            return np.array(from_arrow(hidden().cast(pa.float64())))
-    raise SourceError("text could not be read as numbers")
+    offsets, data = text_bytes(cells)
+    beyond, sizes = _BEYOND[data], np.diff(offsets)
+    odd = np.zeros(len(cells), dtype=bool)
+    if beyond.any():
+        odd = np.diff(np.concatenate([[0], np.cumsum(beyond)])[offsets - offsets[0]]) > 0
+    with suppress(pa.ArrowInvalid):
+        kept = cells if sizes.all() and not odd.any() else _hidden(cells, odd | (sizes == 0))
+        values = np.array(from_arrow(kept.cast(pa.float64())))
+        if odd.any():
+            values[odd] = _looked_at(cells.take(to_arrow(np.flatnonzero(odd))))
+        return values
+    return _looked_at(cells)
+
+
+def _looked_at(cells: pa.Array) -> Floats:
+    numbers = pc.if_else(pc.match_substring_regex(cells, _READ), cells, pa.nulls(1, cells.type)[0])
+    return np.array(from_arrow(pc.replace_substring_regex(numbers, r"^\+", "").cast(pa.float64())))
+
+
+def text_bytes(cells: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Where each text of an Arrow array begins, and the last one ends; and the bytes from the first begin to the last end."""
+    kind = np.dtype(np.int64 if pa.types.is_large_string(cells.type) else np.int32)
+    offsets = np.frombuffer(cells.buffers()[1], kind, len(cells) + 1, cells.offset * kind.itemsize).astype(np.int64)
+    return offsets, np.frombuffer(cells.buffers()[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
+
+
+def _hidden(cells: pa.Array, hidden: NDArray[np.bool_]) -> pa.Array:
+    """The same texts, in the same memory, but for some that are missing."""
+    there = ~(hidden | missing_of(cells)) if cells.null_count else ~hidden
+    _, offsets, data = cells.buffers()
+    width = 8 if pa.types.is_large_string(cells.type) else 4
+    return pa.Array.from_buffers(cells.type, len(cells), [_packed(there), offsets.slice(width * cells.offset), data])
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import confide as cf
 from confide._helpers import later, near_match
 from confide.cli.commands.derived_quantities import DerivedOptions
 from confide.cli.engine import OneStepRequest, at_once, make
@@ -22,6 +23,7 @@ from confide.cli.options import Data, Fields, SchemaFile, fields_of, spread
 from confide.cli.session import Refused
 from confide.core.plan import TARGETS_ALLOWED
 from confide.errors import ConfideError, together
+from confide.registry import named
 
 if TYPE_CHECKING:
     from confide import engine
@@ -29,15 +31,12 @@ if TYPE_CHECKING:
 else:
     engine, expression = later("confide.engine"), later("confide.schema.formulas.expression")
 
-_DESCRIBE, _LINE = "table_one", "least_squares"
-#: Kinds of tables: the methods in `cf.tables`, but for Table 1.
-TABLES = (
-    *("counts", "distinct_counts", "distinct_shares", "means", "quantiles"),
-    *("ratios", "rows_per_unit_table", "shares", "totals"),
-)
+_DESCRIBE, _LINE = named("TableOne"), named("LeastSquares")
+#: Kinds of tables: the methods in `cf.tables`, but for Table 1. None is loaded to name it.
+TABLES = tuple(name for name in map(named, dir(cf.tables)) if name not in (None, _DESCRIBE))
 #: Other words for a kind of table that do not look like it.
-_ALSO = dict.fromkeys(("median", "medians", "percentiles", "histogram"), "quantiles")
-_REGRESSIONS = (_LINE, "logistic", "poisson", "within", "ssp")
+_ALSO = dict.fromkeys(("median", "medians", "percentiles", "histogram"), named("Quantiles"))
+_REGRESSIONS = (_LINE, *map(named, ("Logistic", "Poisson", "Within", "SSP")))
 
 
 #: What a release in one go needs beside schema and formula: how it is called, what is allowed, and how it is given.

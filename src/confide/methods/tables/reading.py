@@ -168,20 +168,17 @@ class CellNumbers(BaseResult):
         """The place of each row's level of each attribute (`level_places`)."""
         return level_places(self.layout.crossing, [axes for axes, _ in self._places])
 
-    @property
+    @cached_property
     def about(self) -> dict[str, Coding]:
         """What each row is about, as codes and what they name.
 
         The variable where there are several, and a level of each attribute, `margin_word` over all of them.
         """
-        own: dict[str, Coding] = {"variable": (self.variables, tuple(self.measured))} if any(self.measured) else {}
+        own: dict[str, Coding] = {}
+        if any(self.measured):
+            cells = [self.layout.crossing.cells(axes) for axes, _ in self._places]
+            own["variable"] = np.repeat([column for _, column in self._places], cells), tuple(self.measured)
         return own | level_codes(self.layout.crossing, self.levels)
-
-    @cached_property
-    def variables(self) -> NDArray[np.int64]:
-        """The place of each row's variable."""
-        cells = [self.layout.crossing.cells(axes) for axes, _ in self._places]
-        return np.repeat(np.array([column for _, column in self._places], dtype=np.int64), cells)
 
     @cached_property
     def index(self) -> pd.DataFrame:
@@ -381,12 +378,6 @@ def level_codes(crossing: Crossing, places: NDArray[np.int64]) -> dict[str, Codi
         own.name: (codes, (*own.labels, margin_word(own.labels)))
         for own, codes in zip(crossing.attributes, places, strict=True)
     }
-
-
-def worded(coding: Coding) -> NDArray[Any]:
-    """The rows in words."""
-    codes, names = coding
-    return np.array(names, dtype=object)[codes]
 
 
 def cell_names(layout: Layout, shown: Sequence[Axes], measured: Sequence[str] = ("",)) -> tuple[str, ...]:

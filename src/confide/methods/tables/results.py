@@ -25,7 +25,7 @@ from confide.methods.tables.draw import Margins, whose_words
 from confide.methods.tables.intervals import margin_word
 from confide.methods.tables.layout import Layout
 from confide.methods.tables.pictures import MOST, caption_of, cells_of as cells_drawn, draw_cells, size_of
-from confide.methods.tables.reading import CellNumbers, worded
+from confide.methods.tables.reading import CellNumbers
 from confide.methods.tables.sums import RowNumber, UnitCrossing
 from confide.results.pages.content import (
     WITHOUT_NUMBERS,
@@ -289,7 +289,10 @@ class CellTable(CellNumbers):
     def columns(self, alpha: float) -> Sequence[Column]:
         """The levels of each cell, its number with its interval, and its flags."""
         own = self._numbers_of_rows(alpha, False)
-        about = [Column(str(name), worded(coding), "text") for name, coding in self.about.items()]
+        about = [
+            Column(str(name), np.array(words, dtype=object)[codes], "text")
+            for name, (codes, words) in self.about.items()
+        ]
         return (
             *about,
             *(Column(name, sizes, "number", whole=True) for name, sizes in self._counts_of_rows().items()),
@@ -411,7 +414,7 @@ class CellTable(CellNumbers):
         """The first rows, where there are many; else all, level by level with totals last."""
         if len(self.names) > _PRINTED:
             return range(_PRINTED)
-        codes = self.variables if any(self.measured) else np.zeros(len(self.names))
+        codes = self.about["variable"][0] if any(self.measured) else np.zeros(len(self.names))
         return [int(place) for place in np.lexsort((*self.levels[::-1], codes))]
 
     def more(self, alpha: float) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 The canonical id is bytes, and a function of one cell and its declared type alone, never of other cells, files or
 batches. Whole numbers are decimal text, dates ISO text, text and binary their bytes, neither trimmed nor folded. Text
 of the form `-?(0|[1-9][0-9]*)(.0+)?` is that whole number, and -0 is 0. So 7, 7.0 and "7" are one unit in any mix of
-files. These are not ids: a null, an empty text, and text that means a missing value in files without types (NA, N/A,
+files. These are not ids: a an empty text, and text that means a missing value in files without types (NA, N/A,
 NaN, nan, null, NULL, None, <NA>). Nor are a fractional, infinite or boolean cell and a float of 2^53 or more, which
 no longer tells neighboring integers apart. In columns of Python objects whole Decimals are whole numbers and UUIDs
 their text.
@@ -55,7 +55,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from confide.sources.coding import Cells, Coded, from_arrow, is_text, matches_type, null, scalar, text_array, to_arrow
+from confide.sources.coding import Cells, Coded, from_arrow, is_text, matches_type, scalar, text_array, to_arrow
 
 # Files at once: each then has to hold a 64th of the records, so that 64 times the memory's limit are finished in one round, and 4,096 times
 # where each is dealt out once more.
@@ -238,7 +238,7 @@ def canonical(cells: Cells) -> pa.Array:
         return known.take(to_arrow(positions, positions < 0))
     found = _numpy(cells) if isinstance(cells, np.ndarray) else _arrow(cells)
     empty = pc.equal(found, scalar(b"", found))
-    return pc.if_else(empty, null(found.type), found) if pc.any(empty).as_py() else found
+    return pc.if_else(empty, pa.nulls(1, found.type)[0], found) if pc.any(empty).as_py() else found
 
 
 def _numpy(cells: NDArray[Any]) -> pa.Array:
@@ -287,7 +287,7 @@ def _plain_text(cells: pa.Array) -> pa.Array:
     """Text that is a whole number in other words becomes that number: few cells are, and only those are looked at."""
     missing = pc.is_in(cells, value_set=text_array(_MISSING, cells.type))
     if pc.any(missing).as_py():
-        cells = pc.if_else(missing, null(cells.type), cells)
+        cells = pc.if_else(missing, pa.nulls(1, cells.type)[0], cells)
     odd = pc.or_kleene(pc.match_substring(cells, pattern=b".0"), pc.equal(cells, scalar(b"-0", cells)))
     at = np.flatnonzero(from_arrow(odd, False))
     if not at.size:
