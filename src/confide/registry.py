@@ -195,6 +195,18 @@ def named(kind: str) -> str | None:
     return next(own, next((name for name, point in _installed().items() if point.attr == kind), None))
 
 
+def name_of(kind: str) -> str:
+    """The same of a class that has one.
+
+    >>> name_of("Means")
+    'means'
+    """
+    found = named(kind)
+    if found is None:
+        raise PlanError(f"no registered method has a class {kind!r}", "install confide again, with its entry points")
+    return found
+
+
 def make(name: str, **parameters: Any) -> Method:
     """A method from its name and parameters; `PlanError` when it does not have one of them."""
     cls = get(name)
@@ -274,11 +286,12 @@ def settings_of(kind: type[Any]) -> tuple[Setting, ...]:
     """The fields of a method, or of another dataclass that has options, in their order."""
     told, shown = parameters(kind.__doc__), parameters_of(kind)
     own = {one.name: one for one in fields(kind)}
+    truths = {name: one.default for name, one in own.items() if isinstance(one.default, bool)}
     return tuple(
         Setting(
             name,
             str(own[name].type),
-            own[name].default if isinstance(own[name].default, bool) else None,
+            truths.get(name),
             own[name].default is MISSING,
             *told.get(name, ("", "")),
         )
@@ -313,8 +326,10 @@ def _indexed(name: str) -> MethodInfo | None:
     facts = _facts(name)
     if facts is None:
         return None
-    own = {key: value for key, value in facts.items() if key != "settings"}
-    return MethodInfo(**{key: tuple(value) if isinstance(value, list) else value for key, value in own.items()})
+    own: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in facts.items() if key != "settings"
+    }
+    return MethodInfo(**own)
 
 
 @cache

@@ -259,6 +259,8 @@ class Coded:
 # a piece of one column: a one-dimensional NumPy array, a pyarrow Array, or Coded
 Cells: TypeAlias = Any
 
+# what is in every text of a finite number
+_NUMERAL = re.compile("|".join(["[0-9]", *WORDS]))
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 # below this size every integer is a double of its own
 _EXACT = 2.0**53
@@ -396,7 +398,7 @@ class Numbers(Reader):
     def __init__(self, marks: tuple[str, str] = MARKS, codes: Sequence[MissingCode] = ()) -> None:
         super().__init__(marks)
         self._ranges = np.unique(np.concatenate(_ranges(codes, marks)), axis=0) if codes else np.empty((0, 2))
-        self._words = text_array([code for code in codes if code in WORDS])
+        self._words = [str(code) for code in codes if code in WORDS]
 
     def __call__(self, cells: Cells) -> Floats:
         values = super().__call__(cells)
@@ -414,8 +416,8 @@ class Numbers(Reader):
     def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
         cells = valid_text(cells)
         values = text_numbers(cells, marks)
-        if len(self._words):
-            words = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=self._words.cast(cells.type))
+        if self._words:
+            words = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=text_array(self._words, cells.type))
             values[from_arrow(words, False)] = np.nan
         return values
 
@@ -460,7 +462,7 @@ def _named(named: tuple[tuple[str, int], ...]) -> _Named:
     """Of public levels, kept: every block of every source asks for the same few."""
     places = dict(named)
     texts = text_array([*places])
-    numbers = _by_number(places, texts)
+    numbers = _by_number(places)
     keys = np.array(sorted(numbers), dtype=np.float64)
     positions = np.array([numbers[key] for key in keys.tolist()], dtype=np.float64)
 
@@ -474,13 +476,14 @@ def _named(named: tuple[tuple[str, int], ...]) -> _Named:
     return _Named(places, texts, found, numbers, keys, positions, boolean)
 
 
-def _by_number(levels: dict[str, int], texts: pa.Array) -> dict[float, int]:
+def _by_number(levels: dict[str, int]) -> dict[float, int]:
     """The level that a number means: the one written plainly ("1" before "01"), else the first; words come last."""
-    parsed = dict(zip(levels, text_numbers(valid_text(texts)).tolist(), strict=True))
+    written = [text for text in levels if _NUMERAL.search(text)]
+    parsed = dict(zip(written, text_numbers(text_array(written)).tolist(), strict=True)) if written else {}
     ranked = sorted(levels.items(), key=lambda item: (item[0] in WORDS, not _INTEGER.fullmatch(item[0]), item[1]))
     result: dict[float, int] = {}
     for text, position in ranked:
-        if np.isfinite(parsed[text]):
+        if np.isfinite(parsed.get(text, np.nan)):
             result.setdefault(parsed[text], position)
     return result
 
@@ -499,7 +502,7 @@ class Labels(Reader):
     def __init__(self, column: Categorical, marks: tuple[str, str] = MARKS) -> None:
         super().__init__(marks)
         self._named = _named(tuple(column.places.items()))
-        self._codes = text_array([code for code in column.missing or () if isinstance(code, str)])
+        self._codes = [code for code in column.missing or () if isinstance(code, str)]
 
     def numbers(self, values: Floats) -> Floats:
         if not self._named.keys.size:
@@ -527,7 +530,7 @@ class Labels(Reader):
         if other.size and self._named.keys.size:
             rest = cells.take(to_arrow(other))
             # "1.000" may be a code and, with the file's marks, the number of a level
-            known = pc.is_in(pc.utf8_trim_whitespace(rest), value_set=self._codes.cast(rest.type))
+            known = pc.is_in(pc.utf8_trim_whitespace(rest), value_set=text_array(self._codes, rest.type))
             result[other] = np.where(from_arrow(known, False), -1.0, self.numbers(text_numbers(rest, marks)))
         return result
 

@@ -13,9 +13,9 @@ from confide.cli.engine import OneStepRequest, at_once, open_ledger
 from confide.cli.files import load_schema
 from confide.cli.options import Data, Fields, SchemaFile, fields_of, spread
 from confide.cli.session import Session
-from confide.registry import named
+from confide.registry import name_of
 
-_INTERVALS = map(named, ("MeanAndVariance", "Proportion", "Difference", "Slope"))
+_INTERVALS = map(name_of, ("MeanAndVariance", "Proportion", "Difference", "Slope"))
 
 
 @partial(spread, own=fields_of(*_INTERVALS, but=("show",)))

@@ -23,7 +23,7 @@ from confide.cli.options import Data, Fields, SchemaFile, fields_of, spread
 from confide.cli.session import Refused
 from confide.core.plan import TARGETS_ALLOWED
 from confide.errors import ConfideError, together
-from confide.registry import named
+from confide.registry import name_of, named
 
 if TYPE_CHECKING:
     from confide import engine
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 else:
     engine, expression = later("confide.engine"), later("confide.schema.formulas.expression")
 
-_DESCRIBE, _LINE = named("TableOne"), named("LeastSquares")
+_DESCRIBE, _LINE = name_of("TableOne"), name_of("LeastSquares")
 #: Kinds of tables: the methods in `cf.tables`, but for Table 1. None is loaded to name it.
-TABLES = tuple(name for name in map(named, dir(cf.tables)) if name not in (None, _DESCRIBE))
+TABLES = tuple(name for name in map(named, dir(cf.tables)) if name is not None and name != _DESCRIBE)
 #: Other words for a kind of table that do not look like it.
-_ALSO = dict.fromkeys(("median", "medians", "percentiles", "histogram"), named("Quantiles"))
-_REGRESSIONS = (_LINE, *map(named, ("Logistic", "Poisson", "Within", "SSP")))
+_ALSO = dict.fromkeys(("median", "medians", "percentiles", "histogram"), name_of("Quantiles"))
+_REGRESSIONS = (_LINE, *map(name_of, ("Logistic", "Poisson", "Within", "SSP")))
 
 
 #: What a release in one go needs beside schema and formula: how it is called, what is allowed, and how it is given.

@@ -17,10 +17,10 @@ from confide.cli.files import load_schema
 from confide.cli.options import RECORDS, Fields, SchemaFile, fields_of, spread
 from confide.cli.session import Session
 from confide.core import parameters_of
-from confide.registry import named
+from confide.registry import name_of
 
 
-@partial(spread, own=fields_of(*map(named, ("Means", "Correlation")), names=("weights", "term_bounds")))
+@partial(spread, own=fields_of(*map(name_of, ("Means", "Correlation")), names=("weights", "term_bounds")))
 def test(
     ctx: typer.Context,
     name: Annotated[

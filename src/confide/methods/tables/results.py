@@ -272,15 +272,8 @@ class CellTable(CellNumbers):
             low, high = (np.full(len(estimates), nan) for _ in range(2))
         with np.errstate(all="ignore"):
             cv = np.where(estimates != 0, errors / np.abs(estimates), inf)
-        return {
-            "estimate": self.displayed(estimates),
-            "std_err": errors,
-            "ci_low": low,
-            "ci_high": high,
-            "privacy_share": self._share,
-            "cv": cv,
-            "flags": np.asarray(self.marks, dtype=object),
-        }
+        found = {"estimate": self.displayed(estimates), "std_err": errors, "ci_low": low, "ci_high": high}
+        return found | {"privacy_share": self._share, "cv": cv, "flags": np.asarray(self.marks, dtype=object)}
 
     def _counts_of_rows(self) -> Mapping[str, Array]:
         """`n` of each row. Override in tables with rows that are not counts."""
