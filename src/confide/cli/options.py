@@ -330,8 +330,9 @@ class Fields:
 
 
 def fields_of(*kinds: str | type[Any], names: Iterable[str] = (), but: Iterable[str] = ()) -> type[Fields]:
-    """The group of options of the fields of methods, by their names, or of classes: an option's type is the field's, its help what the
-    docstring says of it. A method of an index is not loaded.
+    """The group of options of the fields of methods, given by name, or of classes.
+
+    The type of an option is the field's, its help is what the docstring says of the field. A method of an index is not loaded.
 
     names: the fields that have one; left out, all but those without a default, which are arguments of the command, `where`, and `but`.
 

@@ -66,7 +66,7 @@ def joined(text: str) -> str:
 
 
 def spared(command: Any) -> None:
-    """Let parameters of a command take what needs no check as it is: what was left out, text, plain numbers and paths.
+    """Let parameters of a command take what needs no check as it is: text, plain numbers and paths, and values that are not given.
 
     Recent versions of typer load pydantic, a third of the time of a short command, and build a validator for each
     parameter, given or not. They still have all else: what is wrong is refused in their words.

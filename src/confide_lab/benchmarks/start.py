@@ -2,7 +2,7 @@
 
     python -m confide_lab.benchmarks.start [--runs 5] [--rows 5000]
 
-A CSV file of 5,000 rows, a ledger of SQLite. Every command and the rival run in turn, each in a process of its own with one thread and
+A CSV file of 5,000 rows, a ledger of SQLite. Every command and the rival run in turn, each in a new process with one thread and
 compiled modules in place; medians of user and system seconds.
 """
 
