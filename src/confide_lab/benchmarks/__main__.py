@@ -23,6 +23,7 @@ NAMES = (
     "speed",
     "interval_speed",
     "default_calls",
+    "start",
     "default_levels",
     "scale",
     "noise",
