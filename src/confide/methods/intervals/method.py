@@ -126,7 +126,8 @@ class IntervalMethod(Method):
             found: Any = self.confidence(release, rows, n)
         else:
             found = self.credible(release, rows, n, self._prior(self.prior if asked.prior is None else asked.prior))
-        return shown(replace(found, facts=(*found.facts, ("Missing", stand_ins))) if stand_ins else found, release)
+        told: Result = replace(found, facts=(*found.facts, ("Missing", stand_ins))) if stand_ins else found
+        return shown(told, release)
 
     def _whole(self, schema: Schema, pure: bool) -> tuple[Any, str]:
         """The record map in which a missing value counts as a public one, so that no record is excluded, and what is said of that."""
