@@ -220,6 +220,7 @@ def compare_models(fit: Result, without: LeftOut | Sequence[LeftOut] | Mapping[s
             f"this fit has status {found.status!r}",
             found.reason or "ask for wald_test_terms(), whose tests hold here",
         )
+    sums = found.sums()
     tests = [found.wald_test(np.eye(len(found.names))[places]) for places in models.values()]
     return ModelComparison(
         names=tuple(models),
@@ -227,7 +228,7 @@ def compare_models(fit: Result, without: LeftOut | Sequence[LeftOut] | Mapping[s
         df_num=np.array([one.df_num for one in tests], dtype=np.float64),
         df_denom=np.array([one.df_denom for one in tests]),
         pvalues=np.array([one.pvalue for one in tests]),
-        gaps=tuple(found.sums.without(places) for places in models.values()),
+        gaps=tuple(sums.without(places) for places in models.values()),
         **_shown(found),
     )
 
