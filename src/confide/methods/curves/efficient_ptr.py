@@ -225,11 +225,8 @@ class EfficientPTRKernel(Replying):
         """The bandwidths, those by default in ranges of the features."""
         if self.bandwidth is None:
             return tuple(_WIDE * float(term.high - term.low) for term in design.terms)
-        return (
-            (float(self.bandwidth),) * len(design.terms)
-            if is_finite(self.bandwidth)
-            else tuple(map(float, self.bandwidth))
-        )  # type: ignore[arg-type]
+        widths = self.bandwidth if isinstance(self.bandwidth, Iterable) else (self.bandwidth,) * len(design.terms)
+        return tuple(map(float, widths))
 
     def _sizes(self, rows: PointRows, allowance: Allowance, n: int | None) -> tuple[int, float]:
         """(d0 in the integers of the weights, gamma_plan)."""
