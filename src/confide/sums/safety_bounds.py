@@ -195,7 +195,7 @@ NOISE = 0.05
 def smallest_plan(records: float, sure: float, gamma: float | None = None) -> tuple[float, float]:
     """(least, gamma_plan) with the smallest sum, so that what has a size of that sum gets a reply with noise of `NOISE`.
 
-    records: `least` for that noise if the test were free; sure: what a safety must be above 1, if the test cost all, for a reply with
+    records: `least` for that noise if the test were free. sure: what a safety must be above 1, if the test cost all, for a reply with
     probability 1 - beta. The test has a share t of squared mu: least = records/sqrt(1 - t) and gamma_plan = 1 + sure/sqrt(t), whose sum is
     smallest at t = 1/(1 + (records/sure)^(2/3)). At most half goes to the test. gamma: gamma_plan where it is given.
 

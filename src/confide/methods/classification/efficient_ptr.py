@@ -185,8 +185,8 @@ class EfficientPTRBayes(Replying, OfClasses):
     gamma_plan : float, optional
         Number of records above L - 1 in the smallest class that passes with
         probability 1 - beta. By default 3 L/4, so that a share of 1.75 c0 has a
-        reply. Where `least` and `c0` are left out too, L and `gamma_plan` are
-        such that the smallest class may be as small as can be.
+        reply. Without `least` and `c0`, L and `gamma_plan` are such that the
+        smallest class may be as small as can be.
     beta : float, default 0.001
         Probability that the release declines at `gamma_plan`.
 
@@ -362,15 +362,15 @@ class EfficientPTRBayes(Replying, OfClasses):
             f"take about half of the least share of a class to expect, c0={highest:g} at most, or ClassMeans, which always replies",
         )
 
-    def _reply_words(self, classes: int, least: int, enough: int, sd: float, n: int | None) -> str:
-        """When there is a reply, and how much noise its means have; printed with the plan. sd: in half-ranges."""
+    def _reply_words(self, classes: int, least: int, enough: int, noise: float, n: int | None) -> str:
+        """When there is a reply, and how much noise its means have; printed with the plan. noise: its SD in half-ranges."""
         words = (
             f"It replies with probability {1 - self.beta:.12g} if the smallest class has at least {enough:,} records"
         )
         if n is not None:
             words += f" ({enough / n:.2g} of {n:,})" if enough * classes <= n else f", which {n:,} records cannot have"
         return (
-            f"{words}, and hardly ever at L = {least:,} or fewer. The noise of a mean has an SD of {sd / 2:.1%} of its "
+            f"{words}, and hardly ever at L = {least:,} or fewer. The noise of a mean has an SD of {noise / 2:.1%} of its "
             "feature's range"
         )
 

@@ -80,8 +80,8 @@ class EfficientPTRKernel(Replying):
     gamma_plan : float, optional
         What the kernel sum exceeds `least` by when the test passes with
         probability 1 - beta. By default `least`, so that the sum is twice
-        `least`. Where `least` is left out too, both are such that the sum is as
-        small as can be.
+        `least`. Without `least`, both are such that the sum is as small as can
+        be.
     beta : float, default 0.001
         Probability that the release declines at `gamma_plan`.
     residual_bound : float, optional

@@ -24,7 +24,7 @@ LeftOut = str | Sequence[str]
 
 _ENDS = ("", "_low", "_high")
 _FOR = (
-    "the linear regression in the population. The test counts sampling of records and privacy noise; F, AIC and BIC describe these "
+    "the linear regression in the population. The test counts sampling of records and privacy noise. F, AIC and BIC describe these "
     "records, with values beyond the bounds or ranges at their ends, and their intervals count privacy noise alone"
 )
 _ABOVE = "AIC and BIC are the smaller model's less the full model's: above 0 the full model is better."
