@@ -208,8 +208,8 @@ _BEYOND[list(b"0123456789.eE+-")] = False
 def _parsed(cells: pa.Array) -> Floats:
     """Arrow's cast: correctly rounded, cell by cell, NaN for what is not a number.
 
-    It fails where one cell is none. So cells that are empty or hold another byte than numbers in digits do are read apart from the
-    others; where it fails still, only cells that look like a number are read. Which cell is what number is the same in all ways.
+    It fails where one cell is none. So cells that are empty or hold a byte that no number in digits has are read apart. Where it
+    fails still, only cells that look like a number are read. Which cell is what number is the same in all ways.
     """
     offsets, data = text_bytes(cells)
     beyond, sizes = _BEYOND[data], np.diff(offsets)

@@ -130,7 +130,7 @@ class IntervalMethod(Method):
         return shown(told, release)
 
     def _whole(self, schema: Schema, pure: bool) -> tuple[Any, str]:
-        """The record map in which a missing value counts as a public one, so that no record is excluded, and what is said of that."""
+        """The record map in which a missing value counts as a public one, so that no record is excluded, and the words for it."""
         rows = self.rows(schema, pure)
         dropping = [name for name in rows.columns if schema[name].on_missing == "drop"]
         if not dropping:

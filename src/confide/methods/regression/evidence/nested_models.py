@@ -9,8 +9,8 @@ Noise enters a and r in first order by da = 2 d'db + <S, dA>, S = theta_s theta_
 theta'dA theta. In second order it enters by h, whose noise adds tr(W V) to a on average, V = R B G B R', and 2 tr((W V)^2) to its
 variance. The mean is taken off. What d is by noise alone is in the first-order part too, twice over: 2 tr((W V)^2) is taken from it, and
 the variance is at least that. Given the records h'W h is a sum of squares of normals, about v times a noncentral chi-square of k degrees,
-k = tr(W V)/v. Its noncentrality gives the interval of a. v is such that the variance is that of h'W h, which depends on where h lies: a
-rare level among idle terms has far more noise than they have. With h'W V W h less tr((W V)^2) for what the records have of it,
+k = tr(W V)/v. Its noncentrality gives the interval of a. Its variance is to be that of h'W h. That depends on where h lies, because a
+rare level among idle terms has far more noise than they. With h'W V W h less tr((W V)^2) for what the records have of it,
 v = (2 tr((W V)^2) + 4 (h'W V W h - tr((W V)^2))_+)/(2 tr(W V) + 4 a). It is stretched by what S adds to the first order.
 Margins of a and r add up in squares (MOVER: Zou, Donner 2008). So does that of n, whose noise is one of A's entries: BIC has q log n. Where
 an end of a is 0, the least that records can have, the margin of n is added as it is, because the end itself moves with n.
