@@ -155,7 +155,8 @@ def generalized_release(
         ``mechanism(table, noise)`` gives `dim` whole numbers, in steps of
         `grid`. The table is an array (n, columns) in the columns' units, a level
         as its position. `noise` draws whole numbers: ``grid_gaussian(variance,
-        size)``, ``discrete_laplace(scale, size)``, ``bernoulli(p, size)``.
+        size)``, ``discrete_laplace(scale, size)``, ``bernoulli(p, size)``. Draw
+        all random numbers from it: others are refused.
     data : Source
         Records behind a schema, from `confide.read`.
     loss : callable
@@ -313,7 +314,8 @@ def select_features(
     fewer than k + 2 records, or whose response is constant, take none. The k with
     most votes are released where a test finds that no record can change them;
     otherwise the answer is "declined". A regression of the chosen formula is then
-    a second release, with its own cost.
+    a second release, with its own cost. Its intervals do not count the choice:
+    take other records for it, or a part that the choice did not see.
 
     Parameters
     ----------
@@ -339,7 +341,8 @@ def select_features(
     Returns
     -------
     SelectedFeatures
-        The names, a `formula` of them, the status and the guarantee.
+        The names, a `formula` of them, the status and the guarantee. Where it
+        declined it has a `reason`, and `formula` raises `NoResult`.
 
     Raises
     ------
