@@ -247,8 +247,9 @@ def generalized_release(
         report = attacked(method, data.schema, privacy, n)
     if getattr(report, "verdict", "nothing") == "violated":
         raise PlanError(
-            f"what is asserted of {_named(mechanism)} is broken: {'; '.join(str(report).splitlines())}. Nothing was charged",
-            "correct the loss or the sensitivity; report.pair shows the neighbors of confide.audit.falsify_loss",
+            f"an attack on {_named(mechanism)} broke {'; and '.join(report.broken)}. Nothing was charged",
+            "correct it; the report of confide.audit.falsify_loss(mechanism, loss, statistic, sensitivity, schema, n=400, epsilon="
+            f"{float(method.budget(privacy.epsilon)[1]):g}) has the pair of tables",
         )
     tried = int(report.tried) if report.verdict == "holds" else 0
     method = GeneralizedRelease(mechanism, loss, statistic, sensitivity, **settings, tried=tried)

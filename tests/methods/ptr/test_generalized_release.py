@@ -71,10 +71,14 @@ def test_it_replies_where_the_loss_is_small_and_declines_elsewhere() -> None:
 
 
 def test_a_loss_and_a_sensitivity_that_are_too_small_are_broken_before_anything_is_charged() -> None:
-    for wrong in ({"loss": careless}, {"sensitivity": 0.5}):
-        with pytest.raises(PlanError) as caught:
+    for wrong, said in (({"loss": careless}, "broke the loss, "), ({"sensitivity": 0.5}, "broke the sensitivity, ")):
+        with pytest.raises(PlanError, match=said) as caught:
             _asked(_data(), **wrong)
-        assert "broken" in str(caught.value) and "Nothing was charged" in str(caught.value)
+        assert "Nothing was charged" in str(caught.value) and "report.pair" not in str(caught.value)
+    ten = falsify_loss(group_mean, loss, lambda t: 10 * count(t), 1.0, SCHEMA, n=50, epsilon=0.75)
+    assert (
+        "broken: the sensitivity, because one record moved the statistic by 10 times as much" in str(ten).splitlines()
+    )
     report = falsify_loss(group_mean, loss, count, 1.0, SCHEMA, n=200, epsilon=0.75)
     assert report.verdict == "holds" and report.ratio == 1.0 and 0 < report.lower_bound <= report.loss
     assert falsify_loss(group_mean, careless, count, 1.0, SCHEMA, n=200, epsilon=0.75).verdict == "violated"
@@ -124,7 +128,7 @@ def test_noise_from_elsewhere_than_noise_is_refused_before_anything_is_charged(t
     own, unsafe = np.random.default_rng(3), 0.999
 
     def global_noise(table: np.ndarray, noise: Any) -> Any:
-        return np.rint(table[:, 1].mean() * STEP + np.random.laplace(0, STEP / SCALE, 1))
+        return np.rint(table[:, 1].mean() * STEP + np.random.laplace(0, STEP / SCALE, 1))  # noqa: NPY002
 
     def own_noise(table: np.ndarray, noise: Any) -> Any:
         return noise.discrete_laplace(STEP // SCALE, 1) + own.integers(1 << 30)

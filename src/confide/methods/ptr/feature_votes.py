@@ -124,7 +124,10 @@ def forward(rows: Array, k: int, first: int = 0) -> NDArray[np.int64]:
     return np.array(taken, dtype=np.int64)
 
 
-_DECLINED = "the blocks did not agree enough, which is a result like any other; ask for a larger epsilon, another number of blocks, or another k"
+_DECLINED = (
+    "the blocks did not agree enough, which is a result like any other; ask for a larger epsilon, another number of blocks, "
+    "or another k"
+)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ joint convexity for the mixture. In an order by contents one record would shift 
 What cannot be enforced for a user's functions is asserted, and the guarantee lists it. One record moves the statistic by at
 most its sensitivity, the mechanism has the stated loss, and the loss does not rise with the statistic. Planning attacks the
 first two on tables drawn from the schema (`confide.audit.falsify_loss`), before anything is charged, and checks the third on the values
-found there. It also calls mechanism and statistic twice, with the same noise: numbers from elsewhere than `noise` are refused. A mechanism that raises on the records declines, as one that is refused: raising is an outcome for which its loss must hold.
+found there. It also calls mechanism and statistic twice, with the same noise: numbers from elsewhere than `noise` are refused. A mechanism
+that raises on the records declines, as one that is refused: raising is an outcome for which its loss must hold.
 
 Interval: none, because how the mechanism's output varies between samples is not known.
 """
@@ -296,12 +297,11 @@ class GeneralizedRelease(Method):
     def _not_whole(self, found: Any) -> PlanError:
         numbers = f"{self.dim} whole number{'s' * (self.dim > 1)}"
         with suppress(TypeError, ValueError):
-            if np.shape(found) == () or np.size(found) == self.dim:
-                if not np.isfinite(np.asarray(found, dtype=np.float64)).all():
-                    return PlanError(
-                        f"mechanism must give {numbers}, got {found!r} on test records whose loss is small enough",
-                        "let loss be infinity where the mechanism has no number, as where a group is empty",
-                    )
+            if np.size(found) == self.dim and not np.isfinite(np.asarray(found, dtype=np.float64)).all():
+                return PlanError(
+                    f"mechanism must give {numbers}, got {found!r} on test records whose loss is small enough",
+                    "let loss be infinity where the mechanism has no number, as where a group is empty",
+                )
         return PlanError(
             f"mechanism must give {numbers}, in steps of the grid, got {found!r}",
             "round to the grid and add whole noise: np.rint(value / grid) + noise.discrete_laplace(scale, 1)",
