@@ -68,7 +68,7 @@ def test_a_text_is_neither_true_nor_false() -> None:
         {"g": list("ab") * 200, "x": np.linspace(0, 1, 400)},
         cf.Schema({"g": cf.Categorical(["a", "b"]), "x": cf.Numeric(0, 1)}),
     )
-    table = cf.tables.shares("g", data, privacy=cf.GDP(1.0), ledger=None)
+    table = cf.tables.shares("g", data, inference="population", privacy=cf.GDP(1.0), ledger=None)
     for found in (cf.infer(_shares()), table):
         with refuses(PlanError):
             found.conf_int(simultaneous="no")

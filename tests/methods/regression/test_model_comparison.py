@@ -121,7 +121,7 @@ def test_the_noise_of_n_is_that_of_the_release() -> None:
         off = []
         for seed in range(30):
             records = _records(2_000, 200 + seed)[0]
-            sums = _fit(name, records, 1.0, seed, "y ~ x + z").sums
+            sums = _fit(name, records, 1.0, seed, "y ~ x + z").sums()
             off.append((sums.count - 2_000) / sums.without([1]).sd_count)
         # LeastSquares limits leverages, so that its count is a little below n
         assert 0.6 < float(np.std(off)) < 1.5
