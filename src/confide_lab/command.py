@@ -17,7 +17,7 @@ from confide.cli.options import Force, Json
 from confide.cli.session import Refused, Session, strict
 from confide.cli.tables import table
 from confide.errors import PlanError
-from confide_lab.paper_command import errata, papers
+from confide_lab.paper_command import clock, errata, papers
 
 if TYPE_CHECKING:
     from confide_lab.experiment import Experiment, Record
@@ -165,7 +165,14 @@ def referee_experiment(
         bool,
         typer.Option("--resume/--fresh", help="Go on from what this code has recorded, or remove it first."),
     ] = True,
-    out: Out = Path("out/lab"),
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where the replications of this command are recorded; not where lab run has its own.",
+        ),
+    ] = Path("out/lab/referee"),
     cell: Annotated[
         list[str] | None,
         typer.Option("--cell", metavar="SETTING=VALUE", help="Judge a part, or try a part; repeat for more."),
@@ -174,7 +181,8 @@ def referee_experiment(
 ) -> None:
     """Which of the settings that a paper leaves open give its table: they are stated, each is run, agreeing cells are counted.
 
-    A cell agrees within three of our standard errors or 3 %. Data are simulated or public; no ledger is charged.
+    The first setting is the letter's: what the paper's text says where it is read word by word. A cell agrees within three of our standard
+    errors or 3 %. Data are simulated or public; no ledger is charged.
 
     Example:
 
@@ -194,10 +202,15 @@ def referee_experiment(
     for block, _ in referee.blocks(experiment, only):
         tried, whole = referee.search(block, only), referee.search(block)
         session.say(
-            f"{name}, {block.name}: {len(tried)} of {len(whole)} settings are tried; the letter's is named first"
+            f"{name}, {block.name}: {len(tried)} of {len(whole)} settings are tried. The first of each "
+            "is the letter's, as the paper's text says it word by word"
         )
         for setting, values in block.open_settings.items():
             session.say(f"  {setting}: {', '.join(map(str, values))}")
+    count, seconds = referee.work(experiment, reps, only)
+    session.note(
+        f"{count:,} replications, about {clock(seconds / jobs)} with {jobs} processes where nothing is recorded"
+    )
     found = referee.referee(experiment, out, reps=reps, jobs=jobs, resume=resume, only=only, note=session.note)
     for own in {one.block: [other for other in found if other.block == one.block] for one in found}.values():
         _attempts(session, own)

@@ -185,7 +185,7 @@ def run(
 
 
 def recorded(experiment: Experiment, out: str | Path) -> list[Record]:
-    """The records of everything that stands in `out` for this experiment: of this code, or else of the code that ran last."""
+    """The records of what stands in `out` of this experiment's grid: of this code, or else of the code that ran last."""
     found: list[Record] = []
     for block in experiment.blocks:
         folder = Path(out) / _study_name(experiment, block)
@@ -197,6 +197,8 @@ def recorded(experiment: Experiment, out: str | Path) -> list[Record]:
             {**_settings(one.settings), "replication": one.replication, **one.numbers, **one.texts, "error": one.error}
             for one in Parts(now if now in versions else versions[-1]).load().values()
         ]
+        # others, such as settings that a referee tried in the same folder, are of no table
+        rows = [row for row in rows if all(row.get(name) in values for name, values in block.grid.items())]
         if rows:
             found += records(experiment, block, pd.DataFrame(sorted(rows, key=partial(_place, block))))
     return found

@@ -16,7 +16,7 @@ from confide.cli.options import Json
 from confide.cli.session import Refused, Session
 from confide.cli.tables import table
 
-__all__ = ["errata", "papers"]
+__all__ = ["clock", "errata", "papers"]
 
 #: The plan of the site of evidence, in a checkout.
 _PLAN = Path("mkdocs.lab.yml")
@@ -52,6 +52,8 @@ def papers(
 ) -> None:
     """Every table and figure of the five papers, theirs beside ours, as a static site. Interrupted, the same command goes on.
 
+    To the letter is with the settings that a paper states; restored, with those that give most of its numbers where it leaves them open.
+
     Their data are simulated or public; no ledger is charged. Without --smoke or --quick each block has the paper's own number of
     replications: hours; the estimate is printed before it starts.
 
@@ -78,7 +80,7 @@ def papers(
         todo = units(mode, chosen)
     seconds = estimate(todo, jobs)
     session.note(
-        f"{mode}: {len(todo)} methods of blocks, about {_clock(seconds)} with {jobs} processes where nothing is recorded"
+        f"{mode}: {len(todo)} methods of blocks, about {clock(seconds)} with {jobs} processes where nothing is recorded"
     )
     _run(session, todo, out, jobs, resume)
     with session.doing("writing the site"):
@@ -90,11 +92,12 @@ def papers(
             _pages_of_evidence(output / "evidence")
     for name, share in shares.items():
         session.say(
-            f"{name}: {share['printed']} printed numbers: {share['text']}; {share['unexplained']} differ without a known reason"
+            f"{name}: {share['printed']} printed numbers, to the letter: {share['text']}; "
+            f"{share['unexplained']} differ without a known reason"
         )
         if share["restored_text"]:
             session.say(
-                f"{name}, with the settings that give them best: {share['restored_text']}; "
+                f"{name}, restored: {share['restored_text']}; "
                 f"{share['restored_unexplained']} differ without a known reason"
             )
     session.say(f"wrote {output / 'index.html'}")
@@ -187,7 +190,12 @@ def _run(session: Session, todo: list, out: Path, jobs: int, resume: bool) -> No
         )
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
+    """A time in words.
+
+    >>> clock(4.2), clock(600)
+    ('4 s', '10 min')
+    """
     return (
         f"{seconds:.0f} s"
         if seconds < 90

@@ -23,16 +23,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from confide.errors import PlanError
 from confide_lab.experiment import Block, Experiment, Printed, Record, _spelt, run, selected
 from confide_lab.layouts import LETTER
+from confide_lab.papers.plan import cost_of
 from confide_lab.quantities import LEAST, WIDE
 from confide_lab.runner import Value
 
-__all__ = ["Attempt", "best", "held_out", "judge", "referee", "search"]
+__all__ = ["Attempt", "best", "held_out", "judge", "referee", "search", "work"]
 
 #: How far an agreeing cell may lie: standard errors of ours, and share of the printed number.
 ERRORS, SHARE = 3.0, 0.03
@@ -81,7 +83,11 @@ class Attempt:
 
     def text(self) -> str:
         """The setting in one line."""
-        return " ".join(f"{name}={value}" for name, value in self.setting.items())
+        return _said(self.setting)
+
+
+def _said(setting: Mapping[str, Value]) -> str:
+    return " ".join(f"{name}={value}" for name, value in setting.items())
 
 
 def search(block: Block, only: Mapping[str, Sequence[str]] | None = None) -> list[dict[str, Value]]:
@@ -114,6 +120,7 @@ def referee(
         tried: list[Attempt] = []
         for setting in search(block, only):
             part = _at(block, setting)
+            note(f"{block.name}, setting {len(tried) + 1} of {len(search(block, only))}: {_said(setting)}")
             own = replace(experiment, blocks=(part,))
             go_on = resume or bool(tried)
             records = run(own, out, reps=reps, jobs=jobs, resume=go_on, only=asked, progress=progress, note=note)
@@ -152,6 +159,25 @@ def blocks(experiment: Experiment, only: Mapping[str, Sequence[str]]) -> list[tu
         selected(replace(experiment, blocks=(block,)), asked)  # refuses what there is not before anything runs
         found.append((block, asked))
     return found
+
+
+def work(
+    experiment: Experiment, reps: int | None = None, only: Mapping[str, Sequence[str]] | None = None
+) -> tuple[int, float]:
+    """(replications of cells, their seconds on one process of the machine that measured `cost_of`), where nothing is recorded."""
+    count, seconds = 0, 0.0
+    for block, asked in blocks(experiment, only or {}):
+        # settings that differ in the statistic alone share their runs
+        grids = {_said(part.grid): part for part in (_at(block, setting) for setting in search(block, only))}
+        for part in grids.values():
+            for own, grid, methods in selected(replace(experiment, blocks=(part,)), asked):
+                for method in methods:
+                    times = min(own.replications if reps is None else reps, own.fewer.get(method, inf))
+                    points = (dict(zip(grid, values, strict=True)) for values in product(*grid.values()))
+                    runs = int(times) * sum(own.without is None or not own.without(at, method) for at in points)
+                    count += runs
+                    seconds += runs * cost_of(experiment.name, own.name, method)
+    return count, seconds
 
 
 def _tells(block: Block, method: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from typer.testing import CliRunner
 
 from confide.cli import app
 from confide.errors import PlanError
-from confide_lab.experiment import Block, Experiment, Layout, Printed, Quantity
+from confide_lab.command import papers, referee_experiment, run_experiment
+from confide_lab.experiment import Block, Experiment, Layout, Printed, Quantity, recorded, run
 from confide_lab.experiments import load, names
-from confide_lab.referee import Attempt, best, blocks, held_out, judge, referee, search
+from confide_lab.referee import Attempt, best, blocks, held_out, judge, referee, search, work
 
+COMMANDS = {"referee": referee_experiment, "papers": papers, "run": run_experiment}
 CALLS: list[Mapping[str, Any]] = []
 
 
@@ -97,6 +100,23 @@ def test_few_runs_and_wide_bands_leave_a_cell_open() -> None:
     assert judge({**row, "replications": 1}, Printed(0.53), exact=True) == "agrees"
 
 
+def test_the_work_is_what_is_run(tmp_path: Path) -> None:
+    only = {"scale": ["2.0"], "method": ["a"]}
+    CALLS.clear()
+    referee(toy(2.0), tmp_path, only=only, reps=3, progress=False)
+    assert work(toy(2.0), 3, only)[0] == len(CALLS) == 12 and work(toy(2.0), 6, only)[1] > work(toy(2.0), 3, only)[1]
+
+
+def test_what_a_referee_tried_is_in_no_table_of_the_experiment(tmp_path: Path) -> None:
+    """Also where both are told to record in one folder; their folders differ where nothing is said."""
+    own = replace(toy(2.0), blocks=toy(2.0).blocks[:1])
+    kept = run(own, tmp_path, reps=5, only={"method": ["a"]}, progress=False)
+    referee(own, tmp_path, reps=5, only={"method": ["a"]}, progress=False)
+    assert recorded(own, tmp_path) == kept and {one["setting"]["scale"] for one in kept} == {1.0}
+    default = {name: signature(one).parameters["out"].default for name, one in COMMANDS.items()}
+    assert default["referee"] != default["papers"] == default["run"]
+
+
 def test_refusals_name_what_is_tried() -> None:
     with refuses(PlanError):
         blocks(load("zil.figure2"), {})
@@ -128,8 +148,11 @@ def test_the_command_states_the_settings_first_and_the_choice_after(tmp_path: Pa
     done = CliRunner().invoke(app, ["lab", "referee", "zil.table1", *only, "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
-    assert lines[0] == "zil.table1, exact: 4 of 4 settings are tried; the letter's is named first"
-    assert "release: (0.05, 1.4), (0.05, 1.2)" in lines[1]
+    text = " ".join(done.stdout.split())
+    assert "zil.table1, exact: 4 of 4 settings are tried. The first of each is the letter's" in text
+    assert any("release: (0.05, 1.4), (0.05, 1.2)" in line for line in lines[:4])
+    notes = " ".join(done.stderr.split())
+    assert "8 replications, about" in notes and "exact, setting 2 of 4: release=(0.05, 1.2)" in notes
     text = " ".join(done.stdout.split())
     assert "best of 4 tried: release=(0.05, 1.2): 2 of 2 printed cells agree" in text
     assert "release=(0.05, 1.4) (letter) 0 2 0" in text

@@ -63,7 +63,16 @@ def test_a_table_is_protected_and_fitted(survey: pd.DataFrame) -> None:
     assert within["status"] == "valid"
     edge = run("local", "fit", "income ~ age + region", "p.parquet", "--bounds", "age=900:1000", "--json")
     assert edge.json["result"]["status"] == "not_identified"
-    for wrong in ("age", "age=1:0", "1:0", "age=0:inf"):
+    calls = [
+        ("local", "fit", "income ~ age + region", "p.parquet", *bounds, "--json")
+        for bounds in (
+            ("--bounds", "age=-1000:1000,Intercept=-5000:5000"),
+            ("--bounds", "age=-1000:1000", "--bounds", "Intercept=-5000:5000"),
+        )
+    ]
+    once, repeated = (good(*call).json["result"] for call in calls)
+    assert once == repeated
+    for wrong in ("age", "age=1:0", "1:0", "age=0:inf", "age=0:1,-2:2", "age=0:1,age=0:2"):
         done = run("local", "fit", "income ~ age", "p.parquet", "--bounds", wrong)
         # the advice is a command line's, not a tuple of Python
         assert done.code == 2 and "Try      --bounds x=0:2" in done.err

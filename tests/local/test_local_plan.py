@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import confide as cf
+from confide.errors import PlanError
 from tests.cli.cli_runner import good, run
 from tests.messages import refuses
 
@@ -200,6 +201,24 @@ def test_methods_stand_side_by_side() -> None:
 def test_what_a_plan_refuses(asked: dict[str, Any]) -> None:
     with refuses(cf.errors.PlanError):
         cf.local.plan(SCHEMA, ["x"], public=["y"], noise=0.5, **asked)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared", "hinge"])
+def test_a_response_that_is_published_as_levels_is_refused_before_anything_is_charged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loss: str
+) -> None:
+    schema = cf.Schema(
+        {"age": cf.Numeric(18, 90, on_missing=50), "ill": cf.Categorical(["no", "yes"], on_missing="no")},
+        dataset="survey",
+    )
+    asked: dict[str, Any] = {"public": ("ill",), "privacy": cf.ApproxDP(2.0, 1e-3), "formula": "ill ~ age", "n": 5_000}
+    with refuses(PlanError):
+        cf.local.plan(schema, ("age",), loss=loss, **asked)
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_text(schema.to_toml())
+    call = ("local", "plan", "ill ~ age", "--schema", "s.toml", "--columns", "age", "--public", "ill", "--epsilon", "2")
+    done = run(*call, "--delta", ".001", "--n", "5000", "--loss", loss)
+    assert done.code == 3 and "--levels ill=1.0" in " ".join(done.err.split()) and "charge" not in done.err
 
 
 def test_the_command_shows_the_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,8 @@ def generalized_release(
         ``mechanism(table, noise)`` gives `dim` whole numbers, in steps of
         `grid`. The table is an array (n, columns) in the columns' units, a level
         as its position. `noise` draws whole numbers: ``grid_gaussian(variance,
-        size)``, ``discrete_laplace(scale, size)``, ``bernoulli(p, size)``.
+        size)``, ``discrete_laplace(scale, size)``, ``bernoulli(p, size)``. Draw
+        all random numbers from it: others are refused.
     data : Source
         Records behind a schema, from `confide.read`.
     loss : callable
@@ -246,8 +247,9 @@ def generalized_release(
         report = attacked(method, data.schema, privacy, n)
     if getattr(report, "verdict", "nothing") == "violated":
         raise PlanError(
-            f"what is asserted of {_named(mechanism)} is broken: {'; '.join(str(report).splitlines())}. Nothing was charged",
-            "correct the loss or the sensitivity; report.pair shows the neighbors of confide.audit.falsify_loss",
+            f"an attack on {_named(mechanism)} broke {'; and '.join(report.broken)}. Nothing was charged",
+            "correct it; the report of confide.audit.falsify_loss(mechanism, loss, statistic, sensitivity, schema, n=400, epsilon="
+            f"{float(method.budget(privacy.epsilon)[1]):g}) has the pair of tables",
         )
     tried = int(report.tried) if report.verdict == "holds" else 0
     method = GeneralizedRelease(mechanism, loss, statistic, sensitivity, **settings, tried=tried)
@@ -313,7 +315,8 @@ def select_features(
     fewer than k + 2 records, or whose response is constant, take none. The k with
     most votes are released where a test finds that no record can change them;
     otherwise the answer is "declined". A regression of the chosen formula is then
-    a second release, with its own cost.
+    a second release, with its own cost. Its intervals do not count the choice:
+    take other records for it, or a part that the choice did not see.
 
     Parameters
     ----------
@@ -339,7 +342,8 @@ def select_features(
     Returns
     -------
     SelectedFeatures
-        The names, a `formula` of them, the status and the guarantee.
+        The names, a `formula` of them, the status and the guarantee. Where it
+        declined it has a `reason`, and `formula` raises `NoResult`.
 
     Raises
     ------

@@ -62,7 +62,8 @@ def scaled_bounds(bounds: Bounds | None, model: Model) -> tuple[Array, Array] | 
     if unknown:
         raise PlanError(
             f"bounds are of {unknown[0]!r}, which is not a coefficient{near_match(unknown[0], model.names)}; there are: "
-            f"{', '.join(model.names)}"
+            f"{', '.join(model.names)}",
+            "name a coefficient as it is printed there",
         )
     ends = np.tile([[-BOX], [BOX]], len(model.names))
     for k, name in enumerate(model.names):

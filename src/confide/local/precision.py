@@ -22,7 +22,7 @@ from confide.errors import PlanError
 from confide.guarantees import ApproxDP, Guarantee
 from confide.guarantees.calibration import calibrate_gaussian, calibrate_laplace
 from confide.local.estimates import scaled
-from confide.local.fits.fitting import FIRM, RECORDS, SMOOTHING, Model, fitted, residual_sd
+from confide.local.fits.fitting import FIRM, RECORDS, SMOOTHING, Model, fitted, published_levels, residual_sd
 from confide.local.fits.losses import Check, Corrected, Logistic, Loss, Rows, Squared, loss_named
 from confide.local.noise_levels import Protection, describe_columns, noised_columns, order_of, rest_of
 from confide.schema import Categorical, Schema
@@ -347,6 +347,8 @@ def planning_records(
     response = column_named(sides(formula)[0], names)
     if response not in names:
         raise PlanError(f"the response {response!r} is neither protected nor public", "name it in columns= or public=")
+    if response in told.public and isinstance(schema[response], Categorical):
+        raise published_levels(response, loss)
     frame[response] = _leveled(_even(len(frame)), told, response)
     x = Model.of(frame, told, formula, Squared()).rows.as_told().x  # of the terms alone: this loss takes any response
     spread = x.std(axis=0)

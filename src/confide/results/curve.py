@@ -23,6 +23,7 @@ from confide.results.pages.content import (
     WITHOUT_NUMBERS,
     Column,
     check_alpha,
+    check_simultaneous,
     folded,
     level_words,
     thousands,
@@ -318,7 +319,7 @@ class Curve(BaseResult):
 
     def _quantile(self, alpha: float, simultaneous: bool) -> float:
         z = float(-special.ndtri(alpha / 2))
-        if not simultaneous:
+        if not check_simultaneous(simultaneous):
             return z
         if not isfinite(self.crossings):
             raise PlanError(

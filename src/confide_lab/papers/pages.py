@@ -48,12 +48,17 @@ _RULE = (
     f"{LEAST} replications, or where single runs make the mean and the medians do not decide. A dot: not run. Of "
     "numbers that are right about five in a hundred differ by chance."
 ).replace("%", " %")
+_READINGS = (
+    "To the letter: with the settings that the paper's text states. Restored: where the text leaves a setting open, or the stated one does "
+    "not give the table, with the setting that gives most of its numbers; the table's title names it. Other numbers stay as they are to "
+    "the letter, and both counts are of the same printed numbers."
+)
 
 
 def index_page(papers: Sequence[tuple[Paper, Share, int, Share, int]], mode: str, *, evidence: bool = False) -> str:
     """The first page: the five papers, the share of each verdict and how many numbers differ for no known reason, by reading."""
     parts = [
-        f"<h1>Five papers, theirs beside ours</h1><p>{escape(_RULE)}</p>",
+        f"<h1>Five papers, theirs beside ours</h1><p>{escape(_RULE)}</p><p>{escape(_READINGS)}</p>",
         f'<p class="grey">This site is of a {escape(mode)} run.</p>',
     ]
     for paper, letter, open_, restored, open_again in papers:
@@ -76,12 +81,17 @@ def _counted(share: Share, open_: int) -> str:
 
 
 def _again(restored: Share, open_: int) -> str:
-    return f"<p>The same numbers with the settings that give them best: {escape(restored.text())}.{_why(restored, open_)}</p>"
+    return f"<p>The same numbers, restored: {escape(restored.text())}.{_why(restored, open_)}</p>"
 
 
 def _why(share: Share, open_: int) -> str:
-    verb = "is" if open_ < 2 else "are"
-    return f" Of those that differ {open_ or 'none'} {verb} without a known reason." if share.counts["differs"] else ""
+    if not share.counts["differs"]:
+        return ""
+    return (
+        f" {open_} of those that differ {'has' if open_ == 1 else 'have'} no known reason."
+        if open_
+        else " What differs has a known reason."
+    )
 
 
 def paper_page(paper: Paper, items: Sequence[tuple[Item, str, Sequence[Number], float]]) -> str:
@@ -117,7 +127,7 @@ def paper_page(paper: Paper, items: Sequence[tuple[Item, str, Sequence[Number], 
         parts.append(f"<h2>What differs, and why</h2>{_reasons(differing)}")
     still = [one for one in restored_of(everything) if one.word == "differs"]
     if still:
-        parts.append(f"<h2>What differs with the settings that give the numbers best, too</h2>{_reasons(still)}")
+        parts.append(f"<h2>What differs restored, too</h2>{_reasons(still)}")
     return _page(paper.title, parts, '<a href="index.html">all papers</a>')
 
 
@@ -168,7 +178,8 @@ def _block(experiment: Experiment, block: Block, there: Sequence[Record], drawn:
             f'<li><span class="{states[c.ok][0]}">{states[c.ok][1]}</span> {escape(c.name)}: {escape(c.text)}</li>'
             for c in found
         )
-        summary = f"{len(found)} judgements, {sum(c.ok is False for c in found)} fail"
+        failing = sum(c.ok is False for c in found)
+        summary = f"{len(found)} judgment{'s' * (len(found) > 1)}, {failing} fail{'s' * (failing == 1)}"
         parts.append(f"<details><summary>{summary}</summary><ul>{''.join(rows)}</ul></details>")
     whole = with_printed(block, there)
     for layout in layouts_of(block, whole):

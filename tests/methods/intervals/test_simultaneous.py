@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.messages import refuses
 
 import confide as cf
+from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 
 LEVELS = list("abcde")
@@ -59,3 +61,15 @@ def test_confidence_intervals_divide_alpha_and_one_parameter_needs_no_more() -> 
     data = cf.read({"g": np.random.default_rng(1).choice(["a", "b"], 500)}, schema)
     one = cf.infer(cf.release(cf.intervals.Proportion("g"), data, cf.GDP(1.0), ledger=None, noise=SimulatedNoise(1)))
     assert one.conf_int(simultaneous=True).equals(one.conf_int())
+
+
+def test_a_text_is_neither_true_nor_false() -> None:
+    data = cf.read(
+        {"g": list("ab") * 200, "x": np.linspace(0, 1, 400)},
+        cf.Schema({"g": cf.Categorical(["a", "b"]), "x": cf.Numeric(0, 1)}),
+    )
+    table = cf.tables.shares("g", data, inference="population", privacy=cf.GDP(1.0), ledger=None)
+    for found in (cf.infer(_shares()), table):
+        with refuses(PlanError):
+            found.conf_int(simultaneous="no")
+        assert found.conf_int(simultaneous=np.True_).equals(found.conf_int(simultaneous=True))

@@ -13,7 +13,7 @@ from tests.messages import refuses
 import confide as cf
 from confide.audit import falsify_loss
 from confide.core import seal
-from confide.errors import PlanError, PrivacyError
+from confide.errors import NoResult, PlanError, PrivacyError
 from confide.methods.ptr.feature_votes import FeatureVotes, forward
 from confide.noise import SimulatedNoise
 from confide.sums.blocks.record_block import _FACTORS, Collected
@@ -71,10 +71,14 @@ def test_it_replies_where_the_loss_is_small_and_declines_elsewhere() -> None:
 
 
 def test_a_loss_and_a_sensitivity_that_are_too_small_are_broken_before_anything_is_charged() -> None:
-    for wrong in ({"loss": careless}, {"sensitivity": 0.5}):
-        with pytest.raises(PlanError) as caught:
+    for wrong, said in (({"loss": careless}, "broke the loss, "), ({"sensitivity": 0.5}, "broke the sensitivity, ")):
+        with pytest.raises(PlanError, match=said) as caught:
             _asked(_data(), **wrong)
-        assert "broken" in str(caught.value) and "Nothing was charged" in str(caught.value)
+        assert "Nothing was charged" in str(caught.value) and "report.pair" not in str(caught.value)
+    ten = falsify_loss(group_mean, loss, lambda t: 10 * count(t), 1.0, SCHEMA, n=50, epsilon=0.75)
+    assert (
+        "broken: the sensitivity, because one record moved the statistic by 10 times as much" in str(ten).splitlines()
+    )
     report = falsify_loss(group_mean, loss, count, 1.0, SCHEMA, n=200, epsilon=0.75)
     assert report.verdict == "holds" and report.ratio == 1.0 and 0 < report.lower_bound <= report.loss
     assert falsify_loss(group_mean, careless, count, 1.0, SCHEMA, n=200, epsilon=0.75).verdict == "violated"
@@ -120,6 +124,61 @@ def test_what_cannot_work_is_refused_before_the_records_are_seen() -> None:
         cf.ptr.GeneralizedRelease(3, loss, count, 1.0)  # type: ignore[arg-type]
 
 
+def test_noise_from_elsewhere_than_noise_is_refused_before_anything_is_charged(tmp_path: Any) -> None:
+    own, unsafe = np.random.default_rng(3), 0.999
+
+    def global_noise(table: np.ndarray, noise: Any) -> Any:
+        return np.rint(table[:, 1].mean() * STEP + np.random.laplace(0, STEP / SCALE, 1))  # noqa: NPY002
+
+    def own_noise(table: np.ndarray, noise: Any) -> Any:
+        return noise.discrete_laplace(STEP // SCALE, 1) + own.integers(1 << 30)
+
+    def noisy_count(table: np.ndarray) -> float:
+        return count(table) + own.random()
+
+    schema = cf.Schema(SCHEMA.columns, dataset="survey")
+    budget = cf.ApproxDP(2.0, 1e-5, relation="substitute")
+    ledger = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=budget)
+    data = cf.read({"x": np.full(400, 0.9), "y": np.full(400, 0.5)}, schema)
+    asked: dict[str, Any] = {"sensitivity": 1.0, "privacy": PAIR, "ledger": ledger, "n": 400}
+    wrong: tuple[tuple[Any, Any, Any], ...] = (
+        (global_noise, loss, count),
+        (own_noise, loss, count),
+        # no test data are safe here: it is called on them all the same
+        (own_noise, lambda k: loss(k) if k >= unsafe * 400 else inf, count),
+        (group_mean, loss, noisy_count),
+    )
+    for mechanism, stated, statistic in wrong:
+        with refuses(PlanError):
+            cf.ptr.generalized_release(mechanism, data, loss=stated, statistic=statistic, **asked)
+    assert not [row for row in ledger.show().rows if row.kind == "charge"]
+
+
+def test_a_loss_that_no_statistic_makes_small_enough_is_refused() -> None:
+    """At epsilon 1 the mechanism may have 0.75; a loss that has no number far out is planned, with the warning of test data."""
+    for stated in (lambda k: 5.0, lambda k: 0.76 + loss(k)):
+        with refuses(PlanError):
+            cf.plan(cf.ptr.GeneralizedRelease(group_mean, stated, count, 1.0), SCHEMA, PAIR, n=400)
+    for stated in (lambda k: 0.74, lambda k: [9.0, 0.5][k >= 2_000]):
+        cf.plan(
+            cf.ptr.GeneralizedRelease(lambda t, noise: noise.discrete_laplace(STEP, 1), stated, count, 1.0),
+            SCHEMA,
+            PAIR,
+            n=400,
+        )
+    unknown = cf.ptr.GeneralizedRelease(group_mean, lambda k: inf if k < 1e3 else [9.0][int(k)], count, 1.0)
+    assert any("none would be released" in said for said in unknown.plan(SCHEMA, PAIR, n=400).warnings)
+
+
+def test_a_mechanism_without_a_number_is_not_told_to_round() -> None:
+    def empty(table: np.ndarray, noise: Any) -> Any:
+        return np.rint(table[table[:, 0] > 2.0, 1].mean() * STEP) + noise.discrete_laplace(STEP, 1)
+
+    with refuses(PlanError) as caught:
+        cf.plan(cf.ptr.GeneralizedRelease(empty, lambda k: 0.5, count, 1.0), SCHEMA, PAIR, n=400)
+    assert "grid" not in str(caught.value)
+
+
 def test_a_mechanism_that_fails_on_the_records_declines_without_a_word() -> None:
     def failing(table: np.ndarray, noise: Any) -> Any:
         if table[0, 1] == 0.25:
@@ -163,7 +222,12 @@ def test_features_that_blocks_agree_on_are_chosen_and_others_declined() -> None:
     found = cf.ptr.select_features("y ~ a + b + c + d", _features(6_000, 2.0), 2, **asked)
     assert found.names == ("b", "d") and found.formula == "y ~ b + d" and found.guarantee.assumptions == ()
     none = cf.ptr.select_features("y ~ a + b + c + d", _features(6_000, 0.0), 2, **asked)
-    assert none.status == "declined" and none.formula == "y ~ 1" and "did not agree" in str(none)
+    assert (
+        none.status == "declined" and none.names == () and none.reason in str(none) and "did not agree" in none.reason
+    )
+    assert found.reason == ""
+    with refuses(NoResult):
+        cf.linear_regression(none.formula, _features(6_000, 0.0), privacy=cf.GDP(1.0), ledger=None)
     for formula, k in (("y ~ a", 1), ("y ~ a + b", 2), ("y ~ log(a) + b + c", 1), ("y ~ a + a + b", 1)):
         with refuses(PlanError):
             cf.ptr.select_features(formula, _features(200, 1.0), k, **asked)

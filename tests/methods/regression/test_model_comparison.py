@@ -121,7 +121,7 @@ def test_the_noise_of_n_is_that_of_the_release() -> None:
         off = []
         for seed in range(30):
             records = _records(2_000, 200 + seed)[0]
-            sums = _fit(name, records, 1.0, seed, "y ~ x + z").sums
+            sums = _fit(name, records, 1.0, seed, "y ~ x + z").sums()
             off.append((sums.count - 2_000) / sums.without([1]).sd_count)
         # LeastSquares limits leverages, so that its count is a little below n
         assert 0.6 < float(np.std(off)) < 1.5
@@ -177,14 +177,27 @@ def test_models_have_names_and_every_rendering() -> None:
     assert found.to_dict()["release_sha256"] == fit.release_sha256
 
 
+def test_levels_have_the_names_that_are_printed_and_each_f_is_told_from_the_other() -> None:
+    fit = _fit("ssp", _records(2_000, 3)[0], 1.0, 1)
+    found = cf.regression.compare_models(fit, ["g: b", "g[T.b]", "g"])
+    frame = found.to_frame()
+    assert frame["df_num"].tolist() == [1, 1, 2] and frame["aic"].iloc[0] == frame["aic"].iloc[1]
+    row = next(line for line in found.summary().splitlines() if line.startswith("g  "))
+    assert row.split()[1] == f"{frame['statistic'].iloc[2]:.3g}" and f"{frame['f'].iloc[2]:.3g}" in row.split()[2:]
+    assert "p is of test F" in " ".join(found.summary().split()) and "against x, z, g" in found.title
+
+
 def test_what_cannot_be_compared_is_refused() -> None:
     records = _records(2_000, 3)[0]
     fit = _fit("ssp", records, 1.0, 1)
     for without in ("q", [], [[]]):
         with refuses(PlanError):
             cf.regression.compare_models(fit, without)
-    with refuses(PlanError):
-        cf.regression.compare_models(3, "z")
+    other = _fit("ssp", records, 1.0, 2, "y ~ x")
+    release = cf.release(METHODS["ssp"]("y ~ x"), cf.read(records, SCHEMA), cf.GDP(1.0), ledger=None)
+    for given, without in ((3, "z"), (release, "z"), ("release.json", "z"), (fit, other), (other, fit)):
+        with refuses(PlanError):
+            cf.regression.compare_models(given, without)
     with pytest.raises(NoResult):
         cf.regression.compare_models(_fit("ssp", records, 0.01, 1), "z")
     with pytest.raises(NoResult):

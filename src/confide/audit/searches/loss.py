@@ -57,7 +57,8 @@ class LossReport:
     pair : tuple of two arrays
         The tables on which the mechanism ran.
     problems : tuple of str
-        What else the functions do that they must not.
+        What else the functions do that they must not. `broken` has it with the
+        promises that were refuted.
     of : tuple
         What was attacked: the names of mechanism, loss and statistic, the
         sensitivity, and the loss up to which the mechanism is to run.
@@ -82,12 +83,20 @@ class LossReport:
     def __str__(self) -> str:
         lines = [
             f"data-dependent loss under substitution: {self.verdict}",
-            f"the statistic moved by {self.ratio:.6g} of its claim",
+            *(f"broken: {promise}" for promise in self.broken),
+            f"one record moved the statistic by {self.ratio:.6g} times its sensitivity at most",
             f"the loss is at least {self.lower_bound:.4g}, stated {self.loss:.4g}, at delta {self.delta:g}",
             f"{self.tried} pairs tried, {self.safe} with a safe side",
-            *self.problems,
         ]
         return "\n".join(lines)
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """The promises that are refuted, in words."""
+        moves = f"the sensitivity, because one record moved the statistic by {self.ratio:.6g} times as much"
+        spent = f"the loss, which is at least {self.lower_bound:.4g} where {self.loss:.4g} is stated, at delta {self.delta:g}"
+        found = ((self.ratio > 1 + _TOLERANCE, moves), (self.lower_bound > self.loss, spent))
+        return (*(promise for refuted, promise in found if refuted), *self.problems)
 
 
 @dataclass

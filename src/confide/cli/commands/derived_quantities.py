@@ -55,7 +55,8 @@ Without = Annotated[
     typer.Option(
         "--without",
         metavar="TERMS",
-        help="Compare a linear regression with the model without these terms, such as age,region: F test, AIC, BIC. Repeat for more.",
+        help="Compare a linear regression with the model without these terms, such as age,region: F test, AIC, BIC. Repeat for more. "
+        "Printed, and in --json; --csv and --report have the regression alone.",
     ),
 ]
 
@@ -110,6 +111,10 @@ class DerivedOptions:
     def show(self, session: Session, result: Any, frames: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
         """Print the tables; the same as strict JSON."""
         for name, frame in frames.items():
+            if "summary" in frame.attrs:
+                session.say("")
+                session.say(frame.attrs["summary"])
+                continue
             note = frame.attrs.get("note") or _note(name, frame, result)
             say_frame(session, frame, _title(name, result), note)
         return {name: facts_of(frame) for name, frame in frames.items()}
@@ -165,9 +170,9 @@ def _compared(result: Any, without: Sequence[str], alpha: float | None = None) -
         raise PlanError("--without is about linear regressions, and this release is another", "leave it out")
     models = [[name.strip() for name in own.split(",") if name.strip()] for own in without]
     found = compare_models(result, models)
-    # what fits the width of a terminal; Python has the rest
-    frame = found.to_frame(alpha)[["statistic", "df", "p_value", "f", "aic", "aic_low", "aic_high", "bic"]]
-    frame.attrs["note"] = found.line(0.05)
+    frame = found.to_frame(alpha)
+    # without what the table above it says already
+    frame.attrs["summary"] = found.summary(alpha).partition("\nPrivacy ")[0]
     return frame
 
 

@@ -194,7 +194,10 @@ def plan(
 
     asked = protection.asked(privacy, accept=True)  # a plan publishes no verbatim rows
     with session.doing("planning"):
-        made = local.plan(load_schema(schema), protection.names, formula=formula, n=n, **vars(loss), **asked)
+        try:
+            made = local.plan(load_schema(schema), protection.names, formula=formula, n=n, **vars(loss), **asked)
+        except ReleaseError as error:
+            raise reading_only(error) from None
     for line in made.lines():
         session.say(line)
     ways = [
@@ -216,8 +219,11 @@ def fit(
         str, typer.Option(metavar="NAME", help="The estimator: auto, SL, RB, SDR, DR or naive.")
     ] = "auto",
     bounds: Annotated[
-        str | None,
-        typer.Option(metavar="LOW:HIGH", help="Public bounds of all coefficients, or by name: x=0:2,age=-1:1."),
+        list[str] | None,
+        typer.Option(
+            metavar="LOW:HIGH",
+            help="Public bounds of all coefficients, the intercept too, or by name: x=0:2,age=-1:1. Repeat for more.",
+        ),
     ] = None,
     alpha: Alpha = None,
     drawings: Drawings,
@@ -267,25 +273,32 @@ def _epsilons(text: str | None) -> dict[str, float] | None:
     return found or None
 
 
-def _pairs(text: str | None) -> Any:
+_BOUNDS = "write --bounds x=0:2,age=-1:1, or --bounds -2:2 for all coefficients, the intercept too"
+
+
+def _pairs(texts: list[str] | None) -> Any:
     """Bounds of all coefficients, or of each by its name."""
     found: dict[str, tuple[float, float]] = {}
-    for part in _names(text) or ():
+    for part in _names(",".join(texts) if texts else None) or ():
         name, _, ends = part.rpartition("=")
         low, _, high = ends.partition(":")
         try:
             pair = float(low), float(high)
         except ValueError:
-            raise Refused(
-                f"--bounds takes two numbers, or a coefficient and its two, got {part!r}", "write --bounds x=0:2"
-            ) from None
+            raise Refused(f"--bounds takes two numbers, or a coefficient and its two, got {part!r}", _BOUNDS) from None
         if not -inf < pair[0] < pair[1] < inf:
             raise Refused(
                 f"--bounds takes two finite numbers, the lower one first, got {part!r}",
-                "write --bounds x=0:2, or --bounds -2:2 for all coefficients",
+                _BOUNDS,
+            )
+        if name.strip() in found:
+            raise Refused(
+                f"--bounds has {name.strip() or 'all coefficients'} twice, the second time as {part!r}", _BOUNDS
             )
         found[name.strip()] = pair
-    return found[""] if set(found) == {""} else found or None
+    if "" in found and len(found) > 1:
+        raise Refused("--bounds takes one pair for all coefficients, or pairs by name, and not both", _BOUNDS)
+    return found.get("", found or None)
 
 
 def _facts(made: Any) -> dict[str, Any]:

@@ -531,11 +531,16 @@ def _numbers(column: pd.Series, name: str, loss: Loss) -> Array:
     try:
         return np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):
-        low, high = loss.sides
-        raise PlanError(
-            f"the response {name!r} was published as levels, and a response is a number; publish it as {low:g} and {high:g}, or protect "
-            f"its two levels: cf.local.protect(..., levels={{{name!r}: 1.0}})"
-        ) from None
+        raise published_levels(name, loss) from None
+
+
+def published_levels(name: str, loss: Loss) -> PlanError:
+    """The refusal of a response that is levels in the open."""
+    low, high = loss.sides
+    return PlanError(
+        f"the response {name!r} is published as levels, and a response is a number",
+        f"publish it as {low:g} and {high:g}, or protect its two levels, with levels={{{name!r}: 1.0}}",
+    )
 
 
 def _two_sided(column: pd.Series, levels: tuple[str, ...], loss: Loss) -> Array:

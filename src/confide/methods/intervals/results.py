@@ -25,6 +25,7 @@ from confide.results.pages.content import (
     Column,
     Flag,
     check_alpha,
+    check_simultaneous,
     folded,
     level_words,
     thousands,
@@ -115,7 +116,7 @@ class _Inferred(BaseResult):
         regions).
         """
         level = check_alpha(alpha)
-        low, high = self._ends(self._together(level) if simultaneous else level)
+        low, high = self._ends(self._together(level) if check_simultaneous(simultaneous) else level)
         return pd.DataFrame({0: low, 1: high}, index=list(self.names))
 
     def _together(self, alpha: float) -> float:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.errors import PlanError
+from confide.errors import NoResult, PlanError
 from confide.guarantees.validation import is_count
 
 #: A gap of this size in votes is what one record may close.
@@ -124,6 +124,12 @@ def forward(rows: Array, k: int, first: int = 0) -> NDArray[np.int64]:
     return np.array(taken, dtype=np.int64)
 
 
+_DECLINED = (
+    "the blocks did not agree enough, which is a result like any other; ask for a larger epsilon, another number of blocks, "
+    "or another k"
+)
+
+
 @dataclass(frozen=True)
 class SelectedFeatures:
     """The features that a test found stable, or none.
@@ -153,8 +159,15 @@ class SelectedFeatures:
 
     @property
     def formula(self) -> str:
-        """A formula of the chosen features; of the intercept alone where there are none."""
-        return f"{self.response} ~ {' + '.join(self.names) or '1'}"
+        """A formula of the chosen features. `NoResult` where there are none: the intercept alone is no choice that the records made."""
+        if self.status != "valid":
+            raise NoResult("no features were chosen, so there is no formula of them", self.reason)
+        return f"{self.response} ~ {' + '.join(self.names)}"
+
+    @property
+    def reason(self) -> str:
+        """Why nothing was chosen; empty where something was."""
+        return "" if self.status == "valid" else _DECLINED
 
     @property
     def guarantee(self) -> Any:
@@ -162,5 +175,5 @@ class SelectedFeatures:
         return self.result.guarantee
 
     def __str__(self) -> str:
-        said = ", ".join(self.names) or "none: the blocks did not agree enough, which is a result like any other"
+        said = ", ".join(self.names) or f"none: {self.reason}"
         return f"Features of {self.response}: {said}\n{self.guarantee}"

@@ -23,7 +23,8 @@ joint convexity for the mixture. In an order by contents one record would shift 
 What cannot be enforced for a user's functions is asserted, and the guarantee lists it. One record moves the statistic by at
 most its sensitivity, the mechanism has the stated loss, and the loss does not rise with the statistic. Planning attacks the
 first two on tables drawn from the schema (`confide.audit.falsify_loss`), before anything is charged, and checks the third on the values
-found there. A mechanism that raises on the records declines, as one that is refused: raising is an outcome for which its loss must hold.
+found there. It also calls mechanism and statistic twice, with the same noise: numbers from elsewhere than `noise` are refused. A mechanism
+that raises on the records declines, as one that is refused: raising is an outcome for which its loss must hold.
 
 Interval: none, because how the mechanism's output varies between samples is not known.
 """
@@ -32,6 +33,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -73,7 +75,8 @@ class GeneralizedRelease(Method):
         ``mechanism(table, noise)`` gives `dim` whole numbers, in steps of
         `grid`. The table is an array (n, columns) in the columns' units, a level
         as its position. `noise` draws whole numbers: ``grid_gaussian(variance,
-        size)``, ``discrete_laplace(scale, size)``, ``bernoulli(p, size)``.
+        size)``, ``discrete_laplace(scale, size)``, ``bernoulli(p, size)``. Draw
+        all random numbers from it: others are refused.
     loss : callable
         ``loss(value)`` is the epsilon of the mechanism, toward every neighbor and
         at the delta of the request or a smaller one, on tables whose statistic is
@@ -252,6 +255,7 @@ class GeneralizedRelease(Method):
             warnings.simplefilter("ignore")
             for table in record.practice(size):
                 values.append(step("statistic", partial(_number, self.statistic, table.copy())))
+                self._same("statistic", values[-1], step("statistic", partial(_number, self.statistic, table.copy())))
                 loss = step("loss", partial(_number, self.loss, values[-1]))
                 if not loss >= 0:
                     raise PlanError(f"loss gives {loss}, and must give a number of at least 0, or infinity")
@@ -259,10 +263,9 @@ class GeneralizedRelease(Method):
                     safe = True
                     found = step("mechanism", partial(self.mechanism, table.copy(), SimulatedNoise(1)))
                     if _whole(found, self.dim) is None:
-                        raise PlanError(
-                            f"mechanism must give {self.dim} whole number{'s' * (self.dim > 1)}, in steps of the grid, got {found!r}",
-                            "round to the grid and add whole noise: np.rint(value / grid) + noise.discrete_laplace(scale, 1)",
-                        )
+                        raise self._not_whole(found)
+                # where the loss is too large the mechanism may raise, and what it gives there is held against itself all the same
+                self._same("mechanism", *(self._output(table, SimulatedNoise(1)) for _ in range(2)))
             # the test asks for the loss at the statistic with its noise less T, which no records may have: a count below 0
             least = min(0.0, *values)
             under = least - self.sensitivity * np.geomspace(_FAR / _FINE, 0.5, 70)
@@ -274,7 +277,51 @@ class GeneralizedRelease(Method):
                     "give a statistic that is larger where data are safer, and a loss of infinity where it is too small: "
                     "lambda k: 20 / k**2 if k >= 1 else np.inf",
                 )
+            least = self._least(max(values))
+            if least > rest:
+                raise PlanError(
+                    f"the loss is {least:.4g} even at the largest statistic that the test reads, and the mechanism may have "
+                    f"{float(rest):.4g}: the test would never pass",
+                    "ask for a larger epsilon or a smaller test_share, or give a mechanism with more noise",
+                )
         return safe
+
+    def _least(self, largest: float) -> float:
+        """The least loss that a table can have: it does not rise, and statistics are cut. 0 where it has no number so far out."""
+        try:
+            last = float(self.loss(self.sensitivity * (_FAR // _FINE)))
+        except Exception:
+            return 0.0
+        return min(last, self._loss(largest)) if last >= 0 else 0.0
+
+    def _not_whole(self, found: Any) -> PlanError:
+        numbers = f"{self.dim} whole number{'s' * (self.dim > 1)}"
+        with suppress(TypeError, ValueError):
+            if np.size(found) == self.dim and not np.isfinite(np.asarray(found, dtype=np.float64)).all():
+                return PlanError(
+                    f"mechanism must give {numbers}, got {found!r} on test records whose loss is small enough",
+                    "let loss be infinity where the mechanism has no number, as where a group is empty",
+                )
+        return PlanError(
+            f"mechanism must give {numbers}, in steps of the grid, got {found!r}",
+            "round to the grid and add whole noise: np.rint(value / grid) + noise.discrete_laplace(scale, 1)",
+        )
+
+    @staticmethod
+    def _same(what: str, first: Any, second: Any) -> None:
+        """`PlanError` where two calls differ on one table with one noise: what is drawn elsewhere has no privacy, and no proof."""
+        if first == second or (first != first and second != second):
+            return
+        if what == "statistic":
+            raise PlanError(
+                "statistic gives two different values on the same test records; what the guarantee says of it holds for none",
+                "let statistic be a function of the table alone, without random numbers and without memory",
+            )
+        raise PlanError(
+            "mechanism gives two different outputs on the same test records with the same noise: it draws from elsewhere than `noise`, or "
+            "remembers. Such numbers are not those of the guarantee, because floats and seeds show what was added",
+            "draw all noise from `noise`: noise.discrete_laplace(scale, 1), not np.random",
+        )
 
     # release --------------------------------------------------------------------------------------------------------
 

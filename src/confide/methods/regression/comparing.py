@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
+from os import PathLike
 from typing import Any, ClassVar
 
 import numpy as np
 
 from confide._arrays import Array
+from confide.core import Release
 from confide.core.method import Result
 from confide.errors import NoResult, PlanError
 from confide.methods.regression.evidence.nested_models import CRITERIA, Gap
@@ -17,6 +19,7 @@ from confide.methods.regression.linear_estimates import SharedEstimates
 from confide.results.base import BaseResult
 from confide.results.pages.content import Column
 from confide.results.pages.table import DASH
+from confide.schema.formulas.names import level_name
 from confide.schema.formulas.terms import factor_name
 
 #: The columns that a model leaves out: one name, or several.
@@ -27,7 +30,10 @@ _FOR = (
     "the linear regression in the population. The test counts sampling of records and privacy noise. F, AIC and BIC describe these "
     "records, with values beyond the bounds or ranges at their ends, and their intervals count privacy noise alone"
 )
-_ABOVE = "AIC and BIC are the smaller model's less the full model's: above 0 the full model is better."
+_ABOVE = (
+    "p is of test F, which counts privacy noise; F, AIC and BIC are of these records. "
+    "AIC and BIC are the smaller model's less the full model's: above 0 the full model is better."
+)
 _NOTES = (
     (
         "Choice",
@@ -90,12 +96,13 @@ class ModelComparison(BaseResult):
         )
 
     def printed(self, alpha: float) -> tuple[Column, ...]:
-        """F with the test's p-value, AIC and BIC with the intervals that noise leaves them."""
+        """The test's F with its p-value, then F of the records, AIC and BIC with the intervals that noise leaves them."""
         found = self._criteria(alpha)
         return (
             Column("term", self.names, "name", head="without"),
-            Column("f", [DASH if np.isnan(one) else f"{one:,.3g}" for one in found["f"]], "text", head="F"),
+            Column("statistic", [f"{one:,.3g}" for one in self.statistics], "text", head="test F"),
             Column("p_value", self.pvalues, "p"),
+            Column("f", [DASH if np.isnan(one) else f"{one:,.3g}" for one in found["f"]], "text", head="F"),
             *(
                 Column(
                     own,
@@ -120,7 +127,7 @@ class ModelComparison(BaseResult):
         return found
 
     def line(self, alpha: float) -> str:
-        """What the criteria are of."""
+        """How F, AIC and BIC are read: the sentence below the rows, as every result has one."""
         return _ABOVE
 
     def notes(self) -> tuple[tuple[str, str], ...]:
@@ -157,7 +164,8 @@ def compare_models(fit: Result, without: LeftOut | Sequence[LeftOut] | Mapping[s
     without : str, sequence or mapping
         Terms that each smaller model leaves out: one name, or a list with one
         entry for each model, a name or a list of names. A mapping names the
-        models. A factor's name leaves out all of its levels.
+        models. A factor's name leaves out all of its levels; one level may be
+        named as the table prints it, "female: yes", or as "female[T.yes]".
 
     Returns
     -------
@@ -204,15 +212,9 @@ def compare_models(fit: Result, without: LeftOut | Sequence[LeftOut] | Mapping[s
     """
     found: Any = fit
     if not isinstance(found, SharedEstimates) or found.tables:
-        what = (
-            "several responses: take one table, as fit['y1']"
-            if isinstance(found, SharedEstimates)
-            else type(found).__name__
-        )
-        raise PlanError(
-            f"compare_models takes one linear regression, got {what}",
-            "write cf.regression.compare_models(cf.linear_regression('y ~ x + z', data, ...), ['z'])",
-        )
+        raise _no_fit(found)
+    if isinstance(without, BaseResult):
+        raise _no_terms(found, without)
     models = _models(found, without)
     if found.sums is None or found.status != "valid":
         raise NoResult(
@@ -233,9 +235,44 @@ def compare_models(fit: Result, without: LeftOut | Sequence[LeftOut] | Mapping[s
     )
 
 
+def _no_fit(given: Any) -> PlanError:
+    """The refusal of what is no line, with the call that makes one of it."""
+    if isinstance(given, SharedEstimates):
+        what, call = "several responses", "fit['y1'], ['z']), for one of them"
+    elif isinstance(given, Release):
+        what, call = "a Release", "cf.infer(release), ['z'])"
+    elif isinstance(given, str | PathLike):
+        what, call = "a path", "cf.infer(cf.Release.load(path)), ['z'])"
+    else:
+        what, call = type(given).__name__, "cf.linear_regression('y ~ x + z', data, ...), ['z'])"
+    return PlanError(
+        f"compare_models takes the result of one linear regression, got {what}",
+        f"write cf.regression.compare_models({call}",
+    )
+
+
+def _no_terms(fit: SharedEstimates, other: BaseResult) -> PlanError:
+    """The refusal of a second result, whose noise is another one, with the terms that it lacks."""
+    smaller = set(getattr(other, "names", ()))
+    lacks = list(
+        dict.fromkeys(_factors(fit)[name] for name in fit.names if name not in smaller and name != "Intercept")
+    )
+    terms = lacks if smaller and smaller < set(fit.names) else ["z"]
+    return PlanError(
+        "compare_models takes one result, and the names of the terms that the smaller model leaves out; a second one has noise of its own",
+        f"write cf.regression.compare_models(fit, {terms if len(terms) == 1 else [terms]})",
+    )
+
+
+def _factors(fit: SharedEstimates) -> dict[str, str]:
+    """Coefficient -> its term without levels."""
+    assert fit.design is not None
+    return {term.name: factor_name(term) for term in fit.design.terms}
+
+
 def _shown(fit: SharedEstimates) -> dict[str, Any]:
     """What the comparison says of the release, as the fit does."""
-    terms = [name for name in fit.names if name != "Intercept"]
+    terms = dict.fromkeys(name for term, name in _factors(fit).items() if term != "Intercept")
     return {
         "method": fit.method,
         "response": fit.response,
@@ -266,8 +303,9 @@ def _models(fit: SharedEstimates, without: Any) -> dict[str, list[int]]:
 
 
 def _places(fit: SharedEstimates, named: tuple[str, ...]) -> list[int]:
-    assert fit.design is not None
-    factors = {term.name: factor_name(term) for term in fit.design.terms}
+    factors = _factors(fit)
+    # as the table prints them, too: "female: yes"
+    named = tuple({level_name(name): name for name in fit.names}.get(own, own) for own in named)
     known = [name for name in fit.names if name != "Intercept"]
     unknown = [name for name in named if name not in known and name not in factors.values()]
     if unknown or not named:

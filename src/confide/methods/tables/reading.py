@@ -29,7 +29,7 @@ from confide.methods.tables.draw import Margins
 from confide.methods.tables.intervals import MeanSums, margin_word
 from confide.methods.tables.layout import Layout
 from confide.results.base import BaseResult, Foreseen
-from confide.results.pages.content import WITHOUT_NUMBERS, check_alpha
+from confide.results.pages.content import WITHOUT_NUMBERS, check_alpha, check_simultaneous
 from confide.results.pages.table import DOMINATES, dominated, noise_share
 from confide.sums.cells.cell_sums import Axes, Crossing
 
@@ -316,7 +316,7 @@ class CellNumbers(BaseResult):
     def quantile(self, alpha: float, simultaneous: bool = False) -> float:
         """The multiple of a standard error that intervals at level 1 - alpha reach; simultaneous: all cells at once."""
         z = float(-special.ndtri(check_alpha(alpha) / 2))
-        if not simultaneous:
+        if not check_simultaneous(simultaneous):
             return z
         largest = self._largest
         if largest is None:

@@ -346,6 +346,19 @@ def check_alpha(alpha: float) -> float:
     return float(alpha)
 
 
+def check_simultaneous(simultaneous: object) -> bool:
+    """Refuse what is not True or False: "no" is a text, and texts count as true.
+
+    >>> check_simultaneous(True)
+    True
+    """
+    if not isinstance(simultaneous, (bool, np.bool_)):
+        raise PlanError(
+            f"simultaneous must be True or False, got {simultaneous!r}", "write conf_int(simultaneous=True)"
+        )
+    return bool(simultaneous)
+
+
 def _check_status(result: Shown) -> None:
     if result.status not in STATUSES:
         raise PlanError(
