@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import pickle
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -35,10 +38,12 @@ from confide.errors import ReleaseError, SourceError
 from confide.methods.regression.sums.scores import UnitScores
 from confide.schema import ModelMatrix
 from confide.sources.executors import executor_of
+from confide.sources.executors.kept import _SPOOLS, Keeping, KeptPortion
 from confide.sources.executors.worker import (
     FAILED,
     Coding,
     Digest,
+    Portion,
     Work,
     group_of,
     machine,
@@ -338,7 +343,7 @@ def test_workers_that_do_not_answer_are_found_before_the_charge(
 
 @pytest.mark.parametrize("keep_time", [False, True])
 def test_a_file_that_changes_between_passes(keep_time: bool, data: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where its time and size do not say so."""
+    """Even where its time and size do not say so: a worker that lost what it kept reads other records than those of the first pass."""
     passes = []
 
     def change() -> None:
@@ -348,12 +353,103 @@ def test_a_file_that_changes_between_passes(keep_time: bool, data: list[Path], m
             other = whole.set_column(0, "age", pa.array(whole["age"].to_numpy()[::-1].copy()))
             pq.write_table(other, data[1], row_group_size=251)
 
-    source = cf.read(data, SCHEMA, executor=Here(before=change))
+    source = cf.read(data, SCHEMA, executor=Here(before=change, loses=True))
     if keep_time:  # a file system that tells nothing: only the records can
         monkeypatch.setattr("confide.sources.coding.FileMark.verify", lambda mark: None)
     with refuses(SourceError):
         digest("line", source)
     assert len(passes) == 2
+
+
+@pytest.mark.parametrize("method", ["line", "means", "log-odds"])
+def test_workers_code_the_records_once(method: str, data: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later passes read what the first one kept, changed to the ranges that were found; who lost it reads and changes it again."""
+    read: list[int] = []
+    pieces = Portion.pieces
+
+    def counted(portion: Any, columns: Any) -> Any:
+        read.extend([1] if portion.part.names else [])  # none in the pass over no records
+        return pieces(portion, columns)
+
+    monkeypatch.setattr(Portion, "pieces", counted)
+    alone = digest(method, cf.read(data, SCHEMA, threads=1))
+    here = Here()
+    assert digest(method, cf.read(data, SCHEMA, executor=here)) == alone
+    portions_of = len({json.loads(one)["part"] for one in here.sent})
+    assert len(read) == portions_of < len(here.sent)
+    read.clear()
+    lossy = Here(loses=True)
+    assert digest(method, cf.read(data, SCHEMA, executor=lossy)) == alone
+    assert len(read) == len(lossy.sent)
+    assert here.open == lossy.open == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are found in /proc")
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_workers_keep_ends_with_the_release(fails: bool, data: list[Path], tmp_path: Path) -> None:
+    """Codes in a file without a name, which its owner alone may open; gone when the release ends, also by an error."""
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    seen: list[tuple[int, int]] = []
+    named: list[Path] = []
+
+    def look() -> None:
+        files_of = [one for one in Path("/proc/self/fd").iterdir() if str(spool) in _target(one)]
+        seen.extend((one.stat().st_mode & 0o777, one.stat().st_size) for one in files_of)
+        named.extend(spool.iterdir())
+
+    def twist(documents: list[str]) -> list[str]:
+        look()
+        return documents[1:] if fails and len(here.sent) > 3 * len(documents) else documents
+
+    here = Here(twist=twist)
+    source = cf.read(data, SCHEMA, executor=here, memory=0, spool=spool)
+    if fails:
+        with pytest.raises(SourceError, match="missing"):
+            digest("line", source)
+    else:
+        assert digest("line", source) == digest("line", cf.read(data, SCHEMA, threads=1))
+    assert not named
+    assert seen and {mode for mode, _ in seen} == {0o600} and all(size for _, size in seen)
+    gc.collect()
+    assert not [one for one in Path("/proc/self/fd").iterdir() if str(spool) in _target(one)]
+    assert not _SPOOLS and here.open == 0
+
+
+def _target(one: Path) -> str:
+    try:
+        return str(one.readlink())
+    except OSError:  # closed meanwhile
+        return ""
+
+
+@pytest.mark.parametrize("folder", ["full", "gone"])
+def test_workers_without_room_read_again(
+    folder: str, data: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk, or a change that cannot be written: nothing is kept, and the sums are the same."""
+    if folder == "full":
+        monkeypatch.setattr(
+            "confide.sources.executors.kept.shutil.disk_usage", lambda at: shutil._ntuple_diskusage(9, 9, 0)
+        )
+    else:
+        monkeypatch.setattr("confide.sources.code_cache.Blocks.change", lambda *of: False)
+    here = Here()
+    alone = digest("line", cf.read(data, SCHEMA, threads=1, memory=0)) if folder == "full" else None
+    found = digest("line", cf.read(data, SCHEMA, executor=here, memory=0))
+    monkeypatch.undo()
+    assert found == (alone or digest("line", cf.read(data, SCHEMA, threads=1)))
+
+
+def test_a_pickled_portion_has_no_codes(data: list[Path]) -> None:
+    """What an engine moves or writes to its own disk is what to read, never the codes, and is as long whatever was read."""
+    keeping = Keeping("0" * 32, ("age",), SCHEMA, 1, 16, None)
+    (one, *_) = (KeptPortion(portion, keeping) for portion in portions(cf.read(data, SCHEMA)._parts))
+    before = pickle.dumps(one)
+    json.loads(Work(SCHEMA, ("age",), (AGES,), 1)(0, one))
+    assert one._blocks is not None and one._blocks.count() > 0
+    assert pickle.dumps(one) == before and sys.getsizeof(one) == sys.getsizeof(pickle.loads(before))
+    assert pickle.loads(before)._blocks is None and repr(one) == "KeptPortion"
 
 
 def test_rows_of_one_id_that_do_not_meet_are_an_error(data: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:

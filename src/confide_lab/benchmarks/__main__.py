@@ -25,6 +25,7 @@ NAMES = (
     "default_calls",
     "default_levels",
     "scale",
+    "executors",
     "noise",
     "ledger",
     "audit",
