@@ -183,13 +183,13 @@ class Packing:
 class Spool:
     """Where blocks of codes are kept: so many bytes of memory, then a temporary file without a name, which its owner alone may open.
 
-    most: bytes that the file may have; None for as many as there is room for.
+    most: bytes that the file may have; None for as many as there is room for. file: instead of one that is made and closed here.
     """
 
-    def __init__(self, memory: int, folder: str | None, most: int | None = None) -> None:
+    def __init__(self, memory: int, folder: str | None, most: int | None = None, file: IO[bytes] | None = None) -> None:
         self.memory, self._folder, self._most = memory, folder, most
         self._lock = Lock()
-        self._file: IO[bytes] | None = None
+        self._file, self._given = file, file is not None
         self._used = self._written = 0
 
     def take(self, size: int, most: float) -> bool:
@@ -240,7 +240,7 @@ class Spool:
     def close(self) -> None:
         """Forget what was written."""
         with self._lock:
-            if self._file is not None:
+            if self._file is not None and not self._given:
                 with suppress(OSError):
                     self._file.close()
             self._file, self._written = None, 0
@@ -343,6 +343,15 @@ class Blocks(Part, Input):
         names = dict(rows)
         self._packing = self._packing.renamed([names.get(at, row) for at, row in enumerate(self.rows)])
         return True
+
+    def places(self) -> list[tuple[int, int]] | None:
+        """The records of each block and where in the file it begins; None where some lie in memory."""
+        found = [(records, kept) for records, kept in self._blocks if isinstance(kept, int)]
+        return found if len(found) == len(self._blocks) else None
+
+    def lie_at(self, places: Sequence[tuple[int, int]]) -> None:
+        """Blocks that lie in the spool's file already."""
+        self._blocks = list(places)
 
     def finish(self) -> bool:
         """Whether all blocks of the pass that ended are kept; if not, none is."""

@@ -30,7 +30,8 @@ _PORTIONS, _GROUPS = 128, 64
 _EACH, _FEWEST, _MOST = 16, 64, 1024
 #: Seconds for which a pass may have no worker, or a scheduler may not answer, and those after which it is asked whether it has any.
 _LOST, _ASK = 60.0, 2.0
-_PAUSE = 0.01
+# Between two looks at what is done: short at first, because passes over few records take milliseconds.
+_SHORTEST, _LONGEST = 0.002, 0.05
 
 
 class Dask:
@@ -83,8 +84,8 @@ class Dask:
         tasks = self._mapped(work, [range(len(records)), records])
         found = as_completed(tasks, loop=self._client.loop, with_results=True)
         try:
-            there = time.monotonic()
-            asked = there
+            there = asked = time.monotonic()
+            pause = _SHORTEST
             while found.count():
                 done = found.next_batch(block=False)
                 for task, document in done:
@@ -92,15 +93,17 @@ class Dask:
                         raise SourceError(FAILED)
                     yield document
                 now = time.monotonic()
-                if done or now - asked < _ASK:
-                    there, asked = (now, now) if done else (there, asked)
-                    time.sleep(0 if done else _PAUSE)
+                if done:
+                    there, asked, pause = now, now, _SHORTEST
                     continue
-                asked = now
-                if self._threads():
-                    there = now
-                elif now - there > _LOST:
-                    raise SourceError(FAILED)
+                if now - asked > _ASK:
+                    asked = now
+                    if self._threads():
+                        there = now
+                    elif now - there > _LOST:
+                        raise SourceError(FAILED)
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST)
         finally:
             found.clear()
             self.dropped(tasks)

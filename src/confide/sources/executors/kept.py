@@ -13,14 +13,18 @@ the records are other ones by then, no matter how the codes were changed since.
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import IO, Any
 from weakref import WeakValueDictionary
 
 from confide.schema import Schema
@@ -28,7 +32,7 @@ from confide.sources.aggregation import Codes, Input, states_of
 from confide.sources.code_cache import Blocks, Packing, Spool
 from confide.sources.coder import Coder, columns_behind
 from confide.sources.coding import Block
-from confide.sources.executors.worker import Change, Digest, Done, Portion, Readable, Work
+from confide.sources.executors.worker import Change, Digest, Done, Readable, Work
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,7 @@ def _spool_of(keeping: Keeping) -> Spool:
         found = _SPOOLS.get(keeping.token)
         if found is None:
             folder = keeping.folder if keeping.folder is not None and Path(keeping.folder).is_dir() else None
-            most = 0
-            with suppress(OSError):
-                most = shutil.disk_usage(tempfile.gettempdir() if folder is None else folder).free // 2
+            most = _half_of_disk(tempfile.gettempdir() if folder is None else folder)
             found = _SPOOLS[keeping.token] = Spool(keeping.memory << 20, folder, most)
         return found
 
@@ -73,8 +75,9 @@ def renamed(rows: Sequence[str], changes: Sequence[Change]) -> tuple[str, ...]:
 class KeptPortion(Readable):
     """A portion whose codes the worker keeps that first reads it. Its pickle is that of a portion that was not read yet."""
 
-    def __init__(self, portion: Portion, keeping: Keeping) -> None:
-        self._portion, self._keeping = portion, keeping
+    def __init__(self, portion: Any, keeping: Keeping, spool: Spool | None = None) -> None:
+        """portion: with `pieces(columns)` and `place`, as parts have; spool: which only this portion uses, instead of that of the draw."""
+        self._portion, self._keeping, self._spool = portion, keeping, spool
         self._lock = Lock()
         self._blocks: Blocks | None = None
         self._changes: tuple[Change, ...] = ()
@@ -90,8 +93,9 @@ class KeptPortion(Readable):
         # what Dask takes it for: large enough to leave it where it is, small enough not to write it to a disk; no number of records
         return 1 << 20
 
-    def coded(self, rows: tuple[str, ...], schema: Schema) -> Any:
-        return self._portion.coded(rows, schema)
+    def coded(self, rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
+        found: Iterator[Codes] = self._portion.coded(rows, schema)
+        return found
 
     def done(self, work: Work) -> Done:
         """As a pass over the portion would give it, from what is kept where something is."""
@@ -100,6 +104,19 @@ class KeptPortion(Readable):
             if blocks is not None:
                 return Done(states_of(blocks, work.statistics), *self._found)
             return self._read(work)
+
+    def told(self) -> dict[str, Any] | None:
+        """Where the codes lie in its file, in whole numbers; None where not all of them are kept in it."""
+        places = None if self._blocks is None else self._blocks.places()
+        return None if places is None else {"blocks": places, "found": list(self._found)}
+
+    def restore(self, told: Mapping[str, Any], changes: tuple[Change, ...]) -> None:
+        """Codes that lie in its file after changes, as `told` says."""
+        keeping = self._keeping
+        packing = Packing.of(keeping.rows, keeping.schema).renamed(renamed(keeping.rows, changes))
+        self._blocks = Blocks(packing, 0, None, self._spool)
+        self._blocks.lie_at([(records, place) for records, place in told["blocks"]])
+        self._changes, self._found = changes, (told["found"][0], told["found"][1])
 
     def _changed(self, changes: tuple[Change, ...]) -> Blocks | None:
         """What is kept, after all changes; None where nothing is."""
@@ -116,7 +133,9 @@ class KeptPortion(Readable):
     def _read(self, work: Work) -> Done:
         """Read, code and change the records, and keep the codes where there is room."""
         keeping = self._keeping
-        blocks = Blocks(Packing.of(keeping.rows, keeping.schema).renamed(work.rows), 0, None, _spool_of(keeping))
+        blocks = Blocks(
+            Packing.of(keeping.rows, keeping.schema).renamed(work.rows), 0, None, self._spool or _spool_of(keeping)
+        )
         read = _Reading(self._portion, keeping, work.changes, blocks)
         try:
             states = states_of(read, work.statistics)
@@ -127,6 +146,102 @@ class KeptPortion(Readable):
             self._blocks, self._changes = blocks, work.changes
         self._found = read.records, read.digest.total
         return Done(states, *self._found)
+
+
+class StoredPortion(Readable):
+    """A portion whose codes lie in a file that has a name, for engines on which another process may read it in the next pass.
+
+    The file and its folder are for the worker's own user alone. A note beside it says what is in it, by a name for each number of
+    changes. It goes before codes are changed and is back afterwards: a process that ends between leaves a file that nobody reads.
+    """
+
+    def __init__(self, label: int, portion: Any, keeping: Keeping, under: str) -> None:
+        """portion: as of `KeptPortion`, None where its records cannot be read here; under: where the draw's folder lies."""
+        self._portion, self._keeping, self._under = portion, keeping, under
+        self._folder, self._label = folder_of(keeping, under), label
+
+    def __repr__(self) -> str:
+        return "StoredPortion"
+
+    def coded(self, rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
+        found: Iterator[Codes] = self._portion.coded(rows, schema)
+        return found
+
+    def is_kept(self, changes: tuple[Change, ...]) -> bool:
+        """Whether codes lie here that are those after these changes, or become them."""
+        return any(self._note(number).exists() for number in range(len(changes) + 1))
+
+    def done(self, work: Work) -> Done:
+        """As `KeptPortion.done`."""
+        with ExitStack() as opened:
+            try:
+                file = opened.enter_context(self._file())
+            except OSError:  # no room, or another process is at it: read the records, and keep nothing
+                return KeptPortion(self._portion, self._keeping, Spool(0, None, 0)).done(work)
+            one = KeptPortion(self._portion, self._keeping, Spool(0, None, _half_of_disk(self._under), file))
+            number = len(work.changes)
+            before = next((at for at in range(number, -1, -1) if self._note(at).exists()), None)
+            if before is not None:
+                one.restore(json.loads(self._note(before).read_text()), work.changes[:before])
+                if before < number:
+                    self._note(before).unlink()
+            found = one.done(work)
+            if before != number:
+                self._write(one.told(), number)
+            return found
+
+    def _note(self, number: int) -> Path:
+        return self._folder / f"{self._label}-{number}"
+
+    def _write(self, told: Any, number: int) -> None:
+        if told is None:
+            return
+        part = self._folder / f"{self._label}-part"
+        with suppress(OSError):
+            with open(part, "w", opener=_private) as note:
+                json.dump(told, note)
+            part.rename(self._note(number))
+
+    @contextmanager
+    def _file(self) -> Iterator[IO[bytes]]:
+        """The file of codes, for this process alone. Raises `OSError`."""
+        import fcntl
+
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        found = self._folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise OSError
+        with open(self._folder / f"{self._label}", "r+b", buffering=0, opener=_private) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield file
+
+
+# seconds after which the folder of a draw whose end no worker saw is removed
+_OLD = 86_400
+
+
+def folder_of(keeping: Keeping, under: str) -> Path:
+    """Where a draw's files lie on a worker."""
+    return Path(under) / f"confide-{os.geteuid()}-{keeping.token}"
+
+
+def forget(keeping: Keeping, under: str) -> None:
+    """Remove the folder of a draw, and those that draws of former days left behind."""
+    shutil.rmtree(folder_of(keeping, under), ignore_errors=True)
+    for one in Path(under).glob(f"confide-{os.geteuid()}-*"):
+        with suppress(OSError):
+            if time.time() - one.lstat().st_mtime > _OLD:
+                shutil.rmtree(one, ignore_errors=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+
+
+def _half_of_disk(folder: str) -> int:
+    with suppress(OSError):
+        return shutil.disk_usage(folder).free // 2
+    return 0
 
 
 def _change(blocks: Blocks, change: Change) -> bool:
@@ -141,7 +256,7 @@ class _Reading(Input):
     rows: tuple[str, ...]
     columns: tuple[str, ...]
 
-    def __init__(self, portion: Portion, keeping: Keeping, changes: tuple[Change, ...], blocks: Blocks) -> None:
+    def __init__(self, portion: Any, keeping: Keeping, changes: tuple[Change, ...], blocks: Blocks) -> None:
         self.parts, self.rows = (portion,), blocks.rows
         self.columns = columns_behind(keeping.rows, keeping.schema)
         self.digest, self.records = Digest(len(keeping.rows), keeping.seed), 0
