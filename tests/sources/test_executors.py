@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import itertools
 import json
+import os
 import pickle
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +35,17 @@ from tests.sources.records import Plain
 
 import confide as cf
 from confide.core import Gram
+from confide.core.ranges import ColumnRange, _coded_within, ranged
 from confide.core.units.privacy_unit import UNIT_ROW, Weighted
 from confide.errors import ReleaseError, SourceError
 from confide.methods.regression.sums.scores import UnitScores
 from confide.schema import ModelMatrix
+from confide.sources.code_cache import Spool
 from confide.sources.executors import executor_of
-from confide.sources.executors.kept import _SPOOLS, Keeping, KeptPortion
+from confide.sources.executors.kept import _SPOOLS, Keeping, KeptPortion, StoredPortion, folder_of, forget
 from confide.sources.executors.worker import (
     FAILED,
+    Change,
     Coding,
     Digest,
     Portion,
@@ -450,6 +455,69 @@ def test_a_pickled_portion_has_no_codes(data: list[Path]) -> None:
     assert one._blocks is not None and one._blocks.count() > 0
     assert pickle.dumps(one) == before and sys.getsizeof(one) == sys.getsizeof(pickle.loads(before))
     assert pickle.loads(before)._blocks is None and repr(one) == "KeptPortion"
+
+
+def test_codes_in_a_named_file(data: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process finds them, changed or not; a change that ends midway, a lock and a folder of somebody else's are no codes."""
+    keeping = Keeping("a" * 32, ("fine(income)", "age"), SCHEMA, 1, 0, None)
+    found = {"income": ColumnRange(10.0, 60.0)}
+    column = ranged(SCHEMA, found)["income"]
+    change = Change((("fine(income)", "income"),), partial(_coded_within, {"income": column}))
+    first = Work(SCHEMA, keeping.rows, (Gram(Plain(("fine(income)", "age"))),), 1)
+    later = Work(SCHEMA, ("income", "age"), (Gram(Plain(("income", "age"))),), 1, (change,))
+    (portion, *_) = portions(cf.read(data, SCHEMA)._parts)
+    read: list[int] = []
+    pieces = Portion.pieces
+    monkeypatch.setattr(Portion, "pieces", lambda self, columns: (read.append(1), pieces(self, columns))[1])
+
+    def done(work: Work, **given: Any) -> Any:
+        return json.loads(work(0, StoredPortion(0, given.get("portion", portion), keeping, str(tmp_path))))
+
+    def anew(work: Work) -> Any:
+        return json.loads(work(0, KeptPortion(portion, keeping, Spool(0, None, 0))))
+
+    expected = [anew(first), anew(later)]
+    assert expected[0]["digest"] == expected[1]["digest"] and expected[0]["states"] != expected[1]["states"]
+    read.clear()
+    assert done(first) == done(first, portion=None) == expected[0] and len(read) == 1
+    folder = folder_of(keeping, str(tmp_path))
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {one.stat().st_mode & 0o777 for one in folder.iterdir()} == {0o600}
+    # changed in place, once
+    assert done(later, portion=None) == done(later, portion=None) == expected[1] and len(read) == 1
+    # a late task of the pass before it reads anew, and so does the pass that follows
+    assert done(first) == expected[0] and done(later) == expected[1]
+    # a process that ends while codes are changed
+    forget(keeping, str(tmp_path))
+    assert done(first) == expected[0]
+    with monkeypatch.context() as patch:
+        patch.setattr("confide.sources.executors.kept._change", lambda *of: 1 / 0)
+        assert done(later)["failed"]
+    assert not StoredPortion(0, None, keeping, str(tmp_path)).is_kept(later.changes)
+    assert done(later) == expected[1]
+    # another process is at it
+    read.clear()
+    with StoredPortion(0, portion, keeping, str(tmp_path))._file():
+        assert done(later) == expected[1] and len(read) == 1
+    forget(keeping, str(tmp_path))
+    assert not list(tmp_path.glob("confide-*"))
+    # a folder that others may enter is not used, and neither is a link
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    assert done(first) == expected[0] and not list(folder.iterdir())
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    before = set(tmp_path.iterdir())
+    assert done(first) == expected[0] and set(tmp_path.iterdir()) == before
+    folder.unlink()
+    # what a draw left behind whose end no worker saw
+    old = tmp_path / f"confide-{os.geteuid()}-{'b' * 32}"
+    old.mkdir()
+    forget(keeping, str(tmp_path))
+    assert old.exists()
+    os.utime(old, (1, 1))
+    forget(keeping, str(tmp_path))
+    assert not old.exists()
 
 
 def test_rows_of_one_id_that_do_not_meet_are_an_error(data: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,6 +63,41 @@ def test_units_are_forgotten_and_counted(data: list[Path], session: Any) -> None
     assert not session.sparkContext._jsc.getPersistentRDDs()
 
 
+def folders_of_codes() -> list[Path]:
+    """Of this machine, where its workers keep codes: among Spark's files."""
+    from pyspark import SparkFiles
+
+    return list(Path(SparkFiles.getRootDirectory()).glob("confide-*"))
+
+
+@pytest.mark.parametrize("form", ["files", "frame"])
+def test_codes_are_kept_for_the_passes_of_a_draw(form: str, data: list[Path], session: Any) -> None:
+    """For their owner alone, read again where they are lost, and removed at the end."""
+    import shutil
+
+    source = cf.read(data, SCHEMA, executor=session)
+    if form == "frame":
+        source = cf.read(session.read.parquet(*map(str, data)), SCHEMA)
+    expected = cf.read(data, SCHEMA).aggregate(AGES)[0]
+    with source.kept(("age", "income")) as kept:
+        assert (kept.aggregate(AGES)[0] == expected).all()
+        (folder,) = folders_of_codes()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        files_of = {one: one.stat() for one in folder.iterdir()}
+        assert files_of and {one.st_mode & 0o777 for one in files_of.values()} == {0o600}
+        assert (kept.aggregate(AGES)[0] == expected).all()
+        assert {one: one.stat().st_mtime_ns for one in folder.iterdir()} == {
+            one: found.st_mtime_ns for one, found in files_of.items()
+        }
+        shutil.rmtree(folder)
+        assert (kept.aggregate(AGES)[0] == expected).all()
+    assert not folders_of_codes() and not session.sparkContext._jsc.getPersistentRDDs()
+    with pytest.raises(ZeroDivisionError), source.kept(("age",)) as kept:
+        kept.aggregate(AGES)
+        raise ZeroDivisionError
+    assert not folders_of_codes() and not session.sparkContext._jsc.getPersistentRDDs()
+
+
 class Failing(Plain):
     """A record map that fails, or ends its worker, the first time that it is asked."""
 

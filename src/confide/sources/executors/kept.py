@@ -183,8 +183,9 @@ class StoredPortion(Readable):
             before = next((at for at in range(number, -1, -1) if self._note(at).exists()), None)
             if before is not None:
                 one.restore(json.loads(self._note(before).read_text()), work.changes[:before])
-                if before < number:
-                    self._note(before).unlink()
+            if before != number:  # what the file holds changes now
+                for note in self._folder.glob(f"{self._label}-*"):
+                    note.unlink()
             found = one.done(work)
             if before != number:
                 self._write(one.told(), number)
