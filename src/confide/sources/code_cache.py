@@ -257,7 +257,7 @@ class Blocks(Part, Input):
     file = None
 
     def __init__(self, packing: Packing, memory: int, folder: str | None, spool: Spool | None = None) -> None:
-        """`spool`: which several of them share, instead of one of their own."""
+        """`spool`: which several of them share, instead of a separate one."""
         self._packing = packing
         self._own = spool is None
         self._spool = Spool(memory, folder) if spool is None else spool

@@ -1,11 +1,11 @@
 """Codes of records that workers keep for the passes of one draw, as one process does (`sources.code_cache`).
 
-The first pass reads and codes a portion, and its worker keeps the codes: in memory up to the draw's limit, which all portions on that
-worker share, and beyond it in one temporary file without a name, of at most half of what is free on its disk. Where there is no room,
-nothing is kept and each pass reads the records.
+The first pass reads and codes a portion, and its worker keeps the codes. They are in memory up to the draw's limit, which all portions on
+that worker share. Beyond it they are in one temporary file without a name, of at most half of what is free on its disk. Where there is no
+room, nothing is kept and each pass reads the records.
 
 They end with the handle of the draw. The file has no name, so that a worker that is killed leaves nothing behind. A portion that
-travels, or that an engine would write to a disk of its own, is the description of what to read, and codes stay where they are.
+travels, or that an engine would write to its disk, is the description of what to read, and codes stay where they are.
 
 The digest of a portion is that of the codes as they were read. So a worker that reads again what another one lost is found out where
 the records are other ones by then, no matter how the codes were changed since.
@@ -37,8 +37,10 @@ from confide.sources.executors.worker import Change, Digest, Done, Readable, Wor
 
 @dataclass(frozen=True)
 class Keeping:
-    """What workers keep for one draw. token: of the draw; rows: of codes; seed: of their digest; memory: MB of each worker; folder: of the
-    file, where a worker has it, else that for its temporary files.
+    """What workers keep for one draw.
+
+    token: of the draw; rows: of codes; seed: of their digest; memory: MB of each worker. folder: of the file, where a worker has it, else
+    that for its temporary files.
     """
 
     token: str = field(repr=False)
@@ -151,8 +153,8 @@ class KeptPortion(Readable):
 class StoredPortion(Readable):
     """A portion whose codes lie in a file that has a name, for engines on which another process may read it in the next pass.
 
-    The file and its folder are for the worker's own user alone. A note beside it says what is in it, by a name for each number of
-    changes. It goes before codes are changed and is back afterwards: a process that ends between leaves a file that nobody reads.
+    The file and its folder are for the worker's own user alone. A note in the folder says what is in it, by a name for each number of
+    changes. It goes before codes are changed and is back after that: a process that ends between leaves a file that nobody reads.
     """
 
     def __init__(self, label: int, portion: Any, keeping: Keeping, under: str) -> None:

@@ -150,7 +150,7 @@ class RemoteSource(WrappedSource):
             self._forget_kept()
 
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
-        """As `Source.coded_again`: workers change what they keep in the next pass, and a worker that codes anew changes that too."""
+        """As `Source.coded_again`: workers change what they keep in the next pass, and a worker that codes again changes that too."""
         from confide.sources.executors.worker import Change
 
         names = tuple(rows.get(row, row) for row in self._names)

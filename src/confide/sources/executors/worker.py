@@ -265,7 +265,7 @@ class _HeldMemory:
     """While some pass runs, let what one block's sums were made in serve the next block's (`aggregation`), on Dask's workers too.
 
     They are started with MALLOC_TRIM_THRESHOLD_, which sends each freed array back to the system at once: three quarters of what a pass
-    took. Afterwards the C library does again as it was told.
+    took. After that the C library does again as it was told.
     """
 
     # of glibc's malloc.h, with its own defaults; arrays of a block are smaller than 32 MB, the most that it takes
