@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import confide as cf
+from confide.sources.executors.kept import KeptPortion
 from confide.sources.executors.worker import bounded, dealt, portions
 
 SCHEMA = cf.Schema(
@@ -47,7 +48,7 @@ METHODS = {
 class Here:
     """name of an engine, none behind it. twist: what to do to the documents of a pass; before: what happens before each pass.
 
-    It behaves in the pass over no records that is asked for before a charge.
+    It behaves in the pass over no records that is asked for before a charge. loses: whether what workers kept is lost before each pass.
     """
 
     name: str = "Here"
@@ -55,6 +56,7 @@ class Here:
     before: Callable[[], Any] = lambda: None
     sent: list[str] = field(default_factory=list)
     open: int = 0
+    loses: bool = False
 
     def takes(self, part: Any) -> bool:
         return getattr(part, "travels", False)
@@ -70,12 +72,21 @@ class Here:
         if work.rows:
             self.before()
         work = pickle.loads(pickle.dumps(work))
-        documents = [work(label, pickle.loads(one)) for label, one in enumerate(records)]
+        portions = [
+            pickle.loads(one) if isinstance(one, bytes) else pickle.loads(pickle.dumps(one)) if self.loses else one
+            for one in records
+        ]
+        documents = [work(label, one) for label, one in enumerate(portions)]
         assert all(isinstance(json.loads(one), dict) for one in documents)
         if not work.rows:
             return documents
         self.sent += documents
         return self.twist(documents[::-1])
+
+    def kept(self, records: list[Any], keeping: Any) -> list[Any]:
+        self.open += 1
+        keeping = pickle.loads(pickle.dumps(keeping))
+        return [KeptPortion(pickle.loads(one), keeping) for one in records]
 
     def grouped(self, records: list[Any], coding: Any, rule: Any) -> list[Any]:
         coding, rule = pickle.loads(pickle.dumps((coding, rule)))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
+import os
 import pickle
+import shutil
+import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +35,20 @@ from tests.sources.records import Plain
 
 import confide as cf
 from confide.core import Gram
+from confide.core.ranges import ColumnRange, _coded_within, ranged
 from confide.core.units.privacy_unit import UNIT_ROW, Weighted
 from confide.errors import ReleaseError, SourceError
 from confide.methods.regression.sums.scores import UnitScores
 from confide.schema import ModelMatrix
+from confide.sources.code_cache import Spool
 from confide.sources.executors import executor_of
+from confide.sources.executors.kept import _SPOOLS, Keeping, KeptPortion, StoredPortion, folder_of, forget
 from confide.sources.executors.worker import (
     FAILED,
+    Change,
     Coding,
     Digest,
+    Portion,
     Work,
     group_of,
     machine,
@@ -338,7 +348,7 @@ def test_workers_that_do_not_answer_are_found_before_the_charge(
 
 @pytest.mark.parametrize("keep_time", [False, True])
 def test_a_file_that_changes_between_passes(keep_time: bool, data: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even where its time and size do not say so."""
+    """Even where its time and size do not say so: a worker that lost what it kept reads other records than those of the first pass."""
     passes = []
 
     def change() -> None:
@@ -348,12 +358,166 @@ def test_a_file_that_changes_between_passes(keep_time: bool, data: list[Path], m
             other = whole.set_column(0, "age", pa.array(whole["age"].to_numpy()[::-1].copy()))
             pq.write_table(other, data[1], row_group_size=251)
 
-    source = cf.read(data, SCHEMA, executor=Here(before=change))
+    source = cf.read(data, SCHEMA, executor=Here(before=change, loses=True))
     if keep_time:  # a file system that tells nothing: only the records can
         monkeypatch.setattr("confide.sources.coding.FileMark.verify", lambda mark: None)
     with refuses(SourceError):
         digest("line", source)
     assert len(passes) == 2
+
+
+@pytest.mark.parametrize("method", ["line", "means", "log-odds"])
+def test_workers_code_the_records_once(method: str, data: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later passes read what the first one kept, changed to the ranges that were found; who lost it reads and changes it again."""
+    read: list[int] = []
+    pieces = Portion.pieces
+
+    def counted(portion: Any, columns: Any) -> Any:
+        read.extend([1] if portion.part.names else [])  # none in the pass over no records
+        return pieces(portion, columns)
+
+    monkeypatch.setattr(Portion, "pieces", counted)
+    alone = digest(method, cf.read(data, SCHEMA, threads=1))
+    here = Here()
+    assert digest(method, cf.read(data, SCHEMA, executor=here)) == alone
+    portions_of = len({json.loads(one)["part"] for one in here.sent})
+    assert len(read) == portions_of < len(here.sent)
+    read.clear()
+    lossy = Here(loses=True)
+    assert digest(method, cf.read(data, SCHEMA, executor=lossy)) == alone
+    assert len(read) == len(lossy.sent)
+    assert here.open == lossy.open == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are found in /proc")
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_workers_keep_ends_with_the_release(fails: bool, data: list[Path], tmp_path: Path) -> None:
+    """Codes in a file without a name, which its owner alone may open; gone when the release ends, also by an error."""
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    seen: list[tuple[int, int]] = []
+    named: list[Path] = []
+
+    def look() -> None:
+        files_of = [one for one in Path("/proc/self/fd").iterdir() if str(spool) in _target(one)]
+        seen.extend((one.stat().st_mode & 0o777, one.stat().st_size) for one in files_of)
+        named.extend(spool.iterdir())
+
+    def twist(documents: list[str]) -> list[str]:
+        look()
+        return documents[1:] if fails and len(here.sent) > 3 * len(documents) else documents
+
+    here = Here(twist=twist)
+    source = cf.read(data, SCHEMA, executor=here, memory=0, spool=spool)
+    if fails:
+        with pytest.raises(SourceError, match="missing"):
+            digest("line", source)
+    else:
+        assert digest("line", source) == digest("line", cf.read(data, SCHEMA, threads=1))
+    assert not named
+    assert seen and {mode for mode, _ in seen} == {0o600} and all(size for _, size in seen)
+    gc.collect()
+    assert not [one for one in Path("/proc/self/fd").iterdir() if str(spool) in _target(one)]
+    assert not _SPOOLS and here.open == 0
+
+
+def _target(one: Path) -> str:
+    try:
+        return str(one.readlink())
+    except OSError:  # closed meanwhile
+        return ""
+
+
+@pytest.mark.parametrize("folder", ["full", "gone"])
+def test_workers_without_room_read_again(
+    folder: str, data: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk, or a change that cannot be written: nothing is kept, and the sums are the same."""
+    if folder == "full":
+        monkeypatch.setattr(
+            "confide.sources.executors.kept.shutil.disk_usage", lambda at: shutil._ntuple_diskusage(9, 9, 0)
+        )
+    else:
+        monkeypatch.setattr("confide.sources.code_cache.Blocks.change", lambda *of: False)
+    here = Here()
+    alone = digest("line", cf.read(data, SCHEMA, threads=1, memory=0)) if folder == "full" else None
+    found = digest("line", cf.read(data, SCHEMA, executor=here, memory=0))
+    monkeypatch.undo()
+    assert found == (alone or digest("line", cf.read(data, SCHEMA, threads=1)))
+
+
+def test_a_pickled_portion_has_no_codes(data: list[Path]) -> None:
+    """What an engine moves or writes to its own disk is what to read, never the codes, and is as long whatever was read."""
+    keeping = Keeping("0" * 32, ("age",), SCHEMA, 1, 16, None)
+    (one, *_) = (KeptPortion(portion, keeping) for portion in portions(cf.read(data, SCHEMA)._parts))
+    before = pickle.dumps(one)
+    json.loads(Work(SCHEMA, ("age",), (AGES,), 1)(0, one))
+    assert one._blocks is not None and one._blocks.count() > 0
+    assert pickle.dumps(one) == before and sys.getsizeof(one) == sys.getsizeof(pickle.loads(before))
+    assert pickle.loads(before)._blocks is None and repr(one) == "KeptPortion"
+
+
+def test_codes_in_a_named_file(data: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process finds them, changed or not; a change that ends midway, a lock and a folder of somebody else's are no codes."""
+    keeping = Keeping("a" * 32, ("fine(income)", "age"), SCHEMA, 1, 0, None)
+    found = {"income": ColumnRange(10.0, 60.0)}
+    column = ranged(SCHEMA, found)["income"]
+    change = Change((("fine(income)", "income"),), partial(_coded_within, {"income": column}))
+    first = Work(SCHEMA, keeping.rows, (Gram(Plain(("fine(income)", "age"))),), 1)
+    later = Work(SCHEMA, ("income", "age"), (Gram(Plain(("income", "age"))),), 1, (change,))
+    (portion, *_) = portions(cf.read(data, SCHEMA)._parts)
+    read: list[int] = []
+    pieces = Portion.pieces
+    monkeypatch.setattr(Portion, "pieces", lambda self, columns: (read.append(1), pieces(self, columns))[1])
+
+    def done(work: Work, **given: Any) -> Any:
+        return json.loads(work(0, StoredPortion(0, given.get("portion", portion), keeping, str(tmp_path))))
+
+    def anew(work: Work) -> Any:
+        return json.loads(work(0, KeptPortion(portion, keeping, Spool(0, None, 0))))
+
+    expected = [anew(first), anew(later)]
+    assert expected[0]["digest"] == expected[1]["digest"] and expected[0]["states"] != expected[1]["states"]
+    read.clear()
+    assert done(first) == done(first, portion=None) == expected[0] and len(read) == 1
+    folder = folder_of(keeping, str(tmp_path))
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {one.stat().st_mode & 0o777 for one in folder.iterdir()} == {0o600}
+    # changed in place, once
+    assert done(later, portion=None) == done(later, portion=None) == expected[1] and len(read) == 1
+    # a late task of the pass before it reads anew, and so does the pass that follows
+    assert done(first) == expected[0] and done(later) == expected[1]
+    # a process that ends while codes are changed
+    forget(keeping, str(tmp_path))
+    assert done(first) == expected[0]
+    with monkeypatch.context() as patch:
+        patch.setattr("confide.sources.executors.kept._change", lambda *of: 1 / 0)
+        assert done(later)["failed"]
+    assert not StoredPortion(0, None, keeping, str(tmp_path)).is_kept(later.changes)
+    assert done(later) == expected[1]
+    # another process is at it
+    read.clear()
+    with StoredPortion(0, portion, keeping, str(tmp_path))._file():
+        assert done(later) == expected[1] and len(read) == 1
+    forget(keeping, str(tmp_path))
+    assert not list(tmp_path.glob("confide-*"))
+    # a folder that others may enter is not used, and neither is a link
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    assert done(first) == expected[0] and not list(folder.iterdir())
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    before = set(tmp_path.iterdir())
+    assert done(first) == expected[0] and set(tmp_path.iterdir()) == before
+    folder.unlink()
+    # what a draw left behind whose end no worker saw
+    old = tmp_path / f"confide-{os.geteuid()}-{'b' * 32}"
+    old.mkdir()
+    forget(keeping, str(tmp_path))
+    assert old.exists()
+    os.utime(old, (1, 1))
+    forget(keeping, str(tmp_path))
+    assert not old.exists()
 
 
 def test_rows_of_one_id_that_do_not_meet_are_an_error(data: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,39 @@ def test_workers_forget_the_units(data: list[Path], client: Any) -> None:
             return
         time.sleep(0.1)
     raise AssertionError(held)
+
+
+def kept_files(folder: str) -> tuple[int, list[str]]:
+    """On a worker: how many draws it keeps codes of, and its open files within a folder."""
+    import gc
+
+    from confide.sources.executors.kept import _SPOOLS
+
+    gc.collect()
+    found = []
+    for one in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found += [str(one.readlink())] if folder in str(one.readlink()) else []
+    return len(_SPOOLS), found
+
+
+def test_workers_forget_the_codes(data: list[Path], client: Any, tmp_path: Path) -> None:
+    """Kept in a file without a name while the release runs, on each worker that read some; forgotten when it ends."""
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    source = cf.read(data, SCHEMA, executor=client, memory=0, spool=spool)
+    with source.kept(("age", "income")) as kept:
+        expected = cf.read(data, SCHEMA).aggregate(AGES)[0]
+        assert (kept.aggregate(AGES)[0] == expected).all()
+        during = client.run(kept_files, str(spool))
+        assert any(held == 1 and len(named) == 1 for held, named in during.values())
+        assert not list(spool.iterdir())
+        assert (kept.aggregate(AGES)[0] == expected).all()
+    for _ in range(1_200):
+        if all(held == (0, []) for held in client.run(kept_files, str(spool)).values()):
+            return
+        time.sleep(0.1)
+    raise AssertionError(client.run(kept_files, str(spool)))
 
 
 def test_functions_on_workers(data: list[Path], client: Any) -> None:
@@ -135,6 +171,117 @@ def test_files_that_change_under_the_workers(schema: str, data: list[Path], clie
         client.restart_workers(list(client.scheduler_info()["workers"]))
         with pytest.raises(SourceError, match=r"changed|on a worker|were lost"):
             source.aggregate(AGES)
+
+
+def killing(client: Any, passes: set[int], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Kill every worker of a client before these passes of a release over the records; those that were there are listed."""
+    from confide.sources.executors.dask import Dask
+
+    run, count, killed = Dask.run, [0], list[int]()
+
+    def lost(self: Any, records: Any, work: Any) -> Any:
+        if work.rows:
+            count[0] += 1
+            if count[0] in passes:
+                for one in client.run(os.getpid).values():
+                    killed.append(one)
+                    os.kill(one, signal.SIGKILL)
+        return run(self, records, work)
+
+    monkeypatch.setattr(Dask, "run", lost)
+    return killed
+
+
+@pytest.mark.long
+def test_all_workers_are_killed_twice(data: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nannies start others, which read again what was kept: the same release, charged once, within two minutes."""
+    expected = digest("line", cf.read(data, SCHEMA, threads=1))
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    with distributed.LocalCluster(**settings) as cluster, distributed.Client(cluster, set_as_default=False) as own:
+        killed = killing(own, {3, 5}, monkeypatch)
+        start = time.monotonic()
+        assert digest("line", cf.read(data, SCHEMA, executor=own)) == expected
+        assert len(killed) == 4 and time.monotonic() - start < 120
+        monkeypatch.undo()
+        book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(3.0))
+        killed = killing(own, {2, 4}, monkeypatch)
+        done = cf.release(METHODS["line"], cf.read(data, SCHEMA, executor=own), cf.GDP(1.0), ledger=book)
+        assert done.status == "released" and len(killed) == 4
+        assert len([row for row in book.show().rows if row.kind == "charge"]) == 1
+
+
+def test_no_worker_is_left(data: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody starts others: an error after the charge, when the time for that is over."""
+    monkeypatch.setattr("confide.sources.executors.dask._LOST", 1.0)
+    monkeypatch.setattr("confide.sources.executors.dask._ASK", 0.2)
+    book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(3.0))
+    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    with (
+        distributed.LocalCluster(**settings, processes=False) as cluster,
+        distributed.Client(cluster, set_as_default=False) as own,
+    ):
+        source = cf.read(data, SCHEMA, executor=own)
+        run, count = type(source._executor).run, [0]
+
+        def lost(self: Any, records: Any, work: Any) -> Any:
+            count[0] += bool(work.rows)
+            if count[0] == 2:
+                cluster.sync(cluster.workers[0].close)
+            return run(self, records, work)
+
+        monkeypatch.setattr(type(source._executor), "run", lost)
+        start = time.monotonic()
+        with pytest.raises(ReleaseError, match=r"could not be added up on Dask.*the charge stays"):
+            cf.release(METHODS["line"], source, cf.GDP(1.0), ledger=book)
+        assert time.monotonic() - start < 60 and count[0] == 2
+    assert len([row for row in book.show().rows if row.kind == "charge"]) == 1
+
+
+@pytest.mark.long
+def test_a_scheduler_that_is_killed(data: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of its own, which never says goodbye: an error after the charge, within two minutes."""
+    place = tmp_path / "scheduler.json"
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
+    with (tmp_path / "log").open("wb") as log:
+        scheduler = subprocess.Popen([*command, "--scheduler-file", str(place)], stdout=log, stderr=log)
+        command = [
+            sys.executable,
+            "-m",
+            "distributed.cli.dask_worker",
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--no-dashboard",
+        ]
+        worker = subprocess.Popen([*command, "--scheduler-file", str(place)], stdout=log, stderr=log)
+    try:
+        for _ in range(1_200):
+            if place.exists():
+                break
+            time.sleep(0.05)
+        client = distributed.Client(scheduler_file=str(place), set_as_default=False)
+        book = cf.Ledger.create(tmp_path / "ledger.db", dataset="survey", budget=cf.GDP(3.0))
+        source = cf.read(data, SCHEMA, executor=client)
+        run = type(source._executor).run
+        count = [0]
+
+        def lost(self: Any, records: Any, work: Any) -> Any:
+            count[0] += bool(work.rows)
+            if count[0] == 2:
+                scheduler.kill()
+            return run(self, records, work)
+
+        monkeypatch.setattr(type(source._executor), "run", lost)
+        start = time.monotonic()
+        with pytest.raises(ReleaseError, match="the charge stays"):
+            cf.release(METHODS["line"], source, cf.GDP(1.0), ledger=book)
+        assert time.monotonic() - start < 120 and count[0] == 2
+        assert len([row for row in book.show().rows if row.kind == "charge"]) == 1
+        client.close(timeout=5)
+    finally:
+        for one in (scheduler, worker):
+            one.kill()
+            one.wait()
 
 
 def test_a_straggler(data: list[Path], client: Any, tmp_path: Path) -> None:

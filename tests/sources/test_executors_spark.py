@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import shutil
 import sys
@@ -46,8 +48,23 @@ def data(tmp_path: Path) -> list[Path]:
     return files(tmp_path)
 
 
-@pytest.mark.parametrize("form", ["files", "frame"])
-@pytest.mark.parametrize("method, schema", FEW)
+# each takes ten seconds: of every way to read and to keep records one, and the others in `make bench`
+_FIRST = {
+    ("line", "records", "files"),
+    ("line", "records", "frame"),
+    ("line", "weight", "files"),
+    ("classes", "both", "frame"),
+}
+
+
+@pytest.mark.parametrize(
+    "method, schema, form",
+    [
+        pytest.param(*one, form, marks=() if (*one, form) in _FIRST else pytest.mark.long)
+        for one in FEW
+        for form in ("files", "frame")
+    ],
+)
 def test_releases_are_those_of_one_thread(method: str, schema: str, form: str, data: list[Path], session: Any) -> None:
     own = SCHEMAS[schema]
     if form == "files":
@@ -63,6 +80,41 @@ def test_units_are_forgotten_and_counted(data: list[Path], session: Any) -> None
     assert not session.sparkContext._jsc.getPersistentRDDs()
 
 
+def folders_of_codes() -> list[Path]:
+    """Of this machine, where its workers keep codes: among Spark's files."""
+    from pyspark import SparkFiles
+
+    return list(Path(SparkFiles.getRootDirectory()).glob("confide-*"))
+
+
+@pytest.mark.parametrize("form", ["files", "frame"])
+def test_codes_are_kept_for_the_passes_of_a_draw(form: str, data: list[Path], session: Any) -> None:
+    """For their owner alone, read again where they are lost, and removed at the end."""
+    import shutil
+
+    source = cf.read(data, SCHEMA, executor=session)
+    if form == "frame":
+        source = cf.read(session.read.parquet(*map(str, data)), SCHEMA)
+    expected = cf.read(data, SCHEMA).aggregate(AGES)[0]
+    with source.kept(("age", "income")) as kept:
+        assert (kept.aggregate(AGES)[0] == expected).all()
+        (folder,) = folders_of_codes()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        files_of = {one: one.stat() for one in folder.iterdir()}
+        assert files_of and {one.st_mode & 0o777 for one in files_of.values()} == {0o600}
+        assert (kept.aggregate(AGES)[0] == expected).all()
+        assert {one: one.stat().st_mtime_ns for one in folder.iterdir()} == {
+            one: found.st_mtime_ns for one, found in files_of.items()
+        }
+        shutil.rmtree(folder)
+        assert (kept.aggregate(AGES)[0] == expected).all()
+    assert not folders_of_codes() and not session.sparkContext._jsc.getPersistentRDDs()
+    with pytest.raises(ZeroDivisionError), source.kept(("age",)) as kept:
+        kept.aggregate(AGES)
+        raise ZeroDivisionError
+    assert not folders_of_codes() and not session.sparkContext._jsc.getPersistentRDDs()
+
+
 class Failing(Plain):
     """A record map that fails, or ends its worker, the first time that it is asked."""
 
@@ -75,7 +127,47 @@ class Failing(Plain):
         os._exit(1)
 
 
-@pytest.mark.parametrize("named", SCHEMAS)
+def test_workers_that_end_in_passes_over_kept_codes(
+    data: list[Path], session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice in one release: the tasks run again, on what the passes before kept, and the bits are those of one thread."""
+    from confide.sources.executors.spark import Spark
+
+    class Ending(Plain):
+        def __call__(self, codes: Any) -> Any:
+            mark = self.digest.split(" on ")[1]
+            try:
+                Path(mark).touch(exist_ok=False)
+            except FileExistsError:
+                return Plain.__call__(self, codes)
+            os._exit(1)
+
+    run, passes = Spark.run, [0]
+
+    def ending(self: Any, records: Any, work: Any) -> Any:
+        passes[0] += bool(work.rows)
+        if work.rows and passes[0] in (2, 4):
+            mark = tmp_path / f"mark{passes[0]}"
+
+            class Here(Ending):
+                @property
+                def digest(self) -> str:
+                    return f"plain on {mark}"
+
+            more = dataclasses.replace(work, statistics=(*work.statistics, Gram(Here(work.rows[:1]))))
+            found = [json.loads(one) for one in run(self, records, more)]
+            assert mark.exists()
+            return iter([json.dumps({**one, "states": one["states"][:-1]}) for one in found])
+        return run(self, records, work)
+
+    monkeypatch.setattr(Spark, "run", ending)
+    assert digest("line", cf.read(data, SCHEMA, executor=session)) == digest("line", cf.read(data, SCHEMA, threads=1))
+    assert passes[0] > 4 and not folders_of_codes()
+
+
+@pytest.mark.parametrize(
+    "named", [pytest.param(one, marks=pytest.mark.long if one in ("weight", "clusters") else ()) for one in SCHEMAS]
+)
 def test_a_worker_that_ends_in_the_middle(named: str, data: list[Path], session: Any, tmp_path: Path) -> None:
     schema = SCHEMAS[named]
     weigh = (lambda one: Weighted(one, schema.rows_per_unit)) if named in ("weight", "both") else (lambda one: one)

@@ -78,7 +78,7 @@ def test_nothing_is_left_after_the_draw(memory: int, tmp_path: Path) -> None:
         with refuses(TypeError):
             pickle.dumps(kept)
         assert "t.parquet" not in repr(kept) and str(len(RECORDS)) not in repr(kept)
-    assert not kept._blocks._blocks and kept._blocks._file is None
+    assert not kept._blocks._blocks and kept._blocks._spool._file is None
     with refuses(SourceError):
         kept.aggregate(EVERYTHING)
 
@@ -100,7 +100,7 @@ def test_a_pass_that_goes_on_after_the_draw_keeps_nothing(memory: int, tmp_path:
         assert begun.wait(120)
     ended.set()
     late.join()
-    assert not kept._blocks._blocks and kept._blocks._file is None
+    assert not kept._blocks._blocks and kept._blocks._spool._file is None
 
 
 def test_without_room_for_codes_each_pass_reads_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +214,7 @@ def test_what_stays_is_kept_beside_the_codes_while_there_is_memory(
     asked += [Gram(WhitenedRows(design).at(here, 2.0)), Gram(LimitedFeatures(design).at(start, 2.0))]
     source = read(path, schema, spool=tmp_path)
     with source.kept(schema.names) as kept:
-        kept._blocks._memory = memory
+        kept._blocks._spool.memory = memory
         for one in (asked[2], *asked, asked[0]):
             assert (kept.aggregate(one)[0] == source.aggregate(one)[0]).all()
         assert kept._blocks._used <= memory
@@ -243,7 +243,7 @@ def test_codes_are_coded_again_in_ranges_once_and_give_the_same_integers(
     with source.kept(["fine(x)", "fine(y)", "h"]) as kept:
         kept.aggregate(Total(Plain(("fine(x)",))))
         if where == "full disk":
-            monkeypatch.setattr(type(kept._blocks), "_write", full)
+            monkeypatch.setattr(type(kept._blocks._spool), "write", full)
         again = recoded_columns(kept, schema, found, alone=where != "shared")
         for _ in range(2):
             assert again.aggregate(own)[0].tolist() == expected.tolist()

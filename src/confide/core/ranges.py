@@ -15,7 +15,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, inf, isfinite
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -440,8 +440,14 @@ def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRa
     if not columns:
         return source
     rows = {fine_row(name): name for name in columns}
-    once = alone and source.coded_again(rows, lambda name, codes: columns[name].code(from_fine(codes)))
+    once = alone and source.coded_again(rows, partial(_coded_within, columns))
     return RecodedSource(source, schema, () if once else tuple(columns.items()))
+
+
+def _coded_within(columns: Mapping[str, Any], name: str, codes: Codes) -> Codes:
+    """Codes of a column from its values in order; it may be sent to workers."""
+    found: Codes = columns[name].code(from_fine(codes))
+    return found
 
 
 def _check_sums(plan: Any, own: Mapping[str, Statistic], drawn: set[str]) -> None:

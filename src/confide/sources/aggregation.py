@@ -134,8 +134,26 @@ def summed(
         finally:
             queue.end()
     return guarded(
-        "the sums over the records could not be put together", partial(_merged, statistics, added, follow, done)
+        "the sums over the records could not be put together",
+        lambda: tuple(
+            one.value(state) for one, state in zip(statistics, _merged(statistics, added, follow, done), strict=True)
+        ),
     )
+
+
+def states_of(source: Input, statistics: Sequence[Statistic]) -> list[Any]:
+    """The states of which `summed` gives the values, for those who send them elsewhere: by one thread, in its own errors."""
+    queue = _Queue(source.parts, source.columns)
+    follow = _following(statistics)
+    added = [at for at in range(len(statistics)) if at not in follow]
+    _hold_freed_memory()
+    with _BLAS.limit(limits=1, user_api="blas"):
+        try:
+            done = _work(queue, source, [statistics[at] for at in added], _rows_of_a_block(len(source.rows)))
+        finally:
+            queue.end()
+    # merged with nothing, a state has flushed what it holds back
+    return _merged(statistics, added, follow, [[statistics[at].zero() for at in added], done])
 
 
 def _rows_of_a_block(columns: int) -> int:
@@ -292,7 +310,8 @@ def _merged(
     added: Sequence[int],
     follow: Mapping[int, tuple[int, Callable[[Any], Any]]],
     done: list[list[Any]],
-) -> tuple[NDArray[Any], ...]:
+) -> list[Any]:
+    """The state of each statistic over all that was done."""
     states = {at: reduce(statistics[at].merge, own) for at, own in zip(added, zip(*done, strict=True), strict=True)}
 
     def state(at: int) -> Any:
@@ -301,4 +320,4 @@ def _merged(
             states[at] = way(state(finer))
         return states[at]
 
-    return tuple(one.value(state(at)) for at, one in enumerate(statistics))
+    return [state(at) for at in range(len(statistics))]

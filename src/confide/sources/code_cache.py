@@ -146,6 +146,10 @@ class Packing:
         kinds = ((128, np.int8), (32768, np.int16), (1 << 31, np.int32), (1 << 53, np.int64))
         return cls(rows, tuple(np.dtype(next(kind for most, kind in kinds if s <= most)) for s in steps))
 
+    def renamed(self, rows: Sequence[str]) -> Packing:
+        """The same for rows of other names."""
+        return replace(self, rows=tuple(rows))
+
     def _places(self, records: int) -> Iterator[tuple[np.dtype[Any], int, int]]:
         """Type, first byte and the byte behind the last of each row."""
         start = 0
@@ -176,6 +180,72 @@ class Packing:
         return codes
 
 
+class Spool:
+    """Where blocks of codes are kept: so many bytes of memory, then a temporary file without a name, which its owner alone may open.
+
+    most: bytes that the file may have; None for as many as there is room for. file: instead of one that is made and closed here.
+    """
+
+    def __init__(self, memory: int, folder: str | None, most: int | None = None, file: IO[bytes] | None = None) -> None:
+        self.memory, self._folder, self._most = memory, folder, most
+        self._lock = Lock()
+        self._file, self._given = file, file is not None
+        self._used = self._written = 0
+
+    def take(self, size: int, most: float) -> bool:
+        """Take so many bytes of memory, while no more than `most` are used; whether they were there."""
+        with self._lock:
+            if self._used + size > most:
+                return False
+            self._used += size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """Bytes of memory that are not used any more."""
+        with self._lock:
+            self._used -= size
+
+    def write(self, packed: _Bytes, at: int | None = None) -> int:
+        """Write a block, behind the others or where it was. Returns where it begins. Raises `OSError` or `ValueError`."""
+        with self._lock:
+            start = self._written if at is None else at
+            if self._most is not None and start + packed.nbytes > self._most:
+                raise OSError
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="confide-", dir=self._folder, buffering=0)  # noqa: SIM115
+            rest = packed.data
+            self._file.seek(start)
+            while rest.nbytes:
+                rest = rest[self._file.write(rest) :]
+            self._written = max(self._written, start + packed.nbytes)
+            return start
+
+    def read(self, start: int, out: _Bytes) -> _Bytes:
+        """Fill `out` with what was written there. Raises `SourceError` or `OSError` where that is gone."""
+        with self._lock:
+            if self._file is None:
+                raise SourceError(_OVER)
+            self._file.seek(start)
+            rest: Any = out.data
+            while rest.nbytes:
+                got = self._file.readinto(rest)  # type: ignore[attr-defined]
+                if not got:
+                    raise OSError
+                rest = rest[got:]
+        return out
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget what was written."""
+        with self._lock:
+            if self._file is not None and not self._given:
+                with suppress(OSError):
+                    self._file.close()
+            self._file, self._written = None, 0
+
+
 class Blocks(Part, Input):
     """Blocks of codes, written once by any thread and then read as often as wanted: an input of `summed`, and its only part."""
 
@@ -186,10 +256,13 @@ class Blocks(Part, Input):
     rereadable = True
     file = None
 
-    def __init__(self, packing: Packing, memory: int, folder: str | None) -> None:
-        self._packing, self._memory, self._folder = packing, memory, folder
+    def __init__(self, packing: Packing, memory: int, folder: str | None, spool: Spool | None = None) -> None:
+        """`spool`: which several of them share, instead of a separate one."""
+        self._packing = packing
+        self._own = spool is None
+        self._spool = Spool(memory, folder) if spool is None else spool
+        self._used = 0
         self._lock = Lock()
-        self._file: IO[bytes] | None = None
         self._ended = False
         self._reset()
 
@@ -198,13 +271,12 @@ class Blocks(Part, Input):
         self._blocks: list[tuple[int, Codes | _Bytes | int]] = []
         # by the place of the block
         self._results: dict[int, tuple[Beginning, Any]] = {}
-        self._used = self._written = 0
         self._slab, self._free = np.empty(0, dtype=np.uint8), 0
         self._failed = False
-        if self._file is not None:
-            with suppress(OSError):
-                self._file.close()
-        self._file = None
+        self._spool.give_back(self._used)
+        self._used = 0
+        if self._own:
+            self._spool.close()
 
     # writing --------------------------------------------------------------------------------------------------------
 
@@ -214,11 +286,11 @@ class Blocks(Part, Input):
         if self._failed or not records:
             return
         kept: Codes | _Bytes | int
-        if (room := self._room(rows * apart(records) * 8, self._memory * _DOUBLES)) is not None:
+        if (room := self._room(rows * apart(records) * 8, self._spool.memory * _DOUBLES)) is not None:
             kept = doubles_of(room.view(np.float64), rows, records)
             kept[:] = codes
             kept.setflags(write=False)
-        elif (room := self._room(self._packing.bytes(records), self._memory)) is not None:
+        elif (room := self._room(self._packing.bytes(records), self._spool.memory)) is not None:
             kept = self._packing.pack(codes, room)
         else:
             packed = self._packing.pack(codes)
@@ -226,7 +298,7 @@ class Blocks(Part, Input):
                 if self._ended:
                     return
                 try:
-                    kept = self._write(packed)
+                    kept = self._spool.write(packed)
                 except (OSError, ValueError):  # a full disk, a folder that is not there, a file that a limit closed
                     self._failed = True
                     return
@@ -237,7 +309,7 @@ class Blocks(Part, Input):
     def _room(self, size: int, most: float) -> _Bytes | None:
         """So many bytes that begin at a line of the cache, while no more than `most` are used; None when there is no more."""
         with self._lock:
-            if self._ended or self._used + size > most:
+            if self._ended or not self._spool.take(size, most):
                 return None
             self._used += size
             if self._free + size > len(self._slab):
@@ -246,18 +318,6 @@ class Blocks(Part, Input):
             start = self._free
             self._free += -(-size // 64) * 64
             return self._slab[start : start + size]
-
-    def _write(self, packed: _Bytes, at: int | None = None) -> int:
-        """Write a block, behind the others or where it was. Returns where it begins."""
-        if self._file is None:
-            # closed by _reset
-            self._file = tempfile.TemporaryFile(prefix="confide-", dir=self._folder, buffering=0)  # noqa: SIM115
-        start, rest = self._written if at is None else at, packed.data
-        self._file.seek(start)
-        while rest.nbytes:
-            rest = rest[self._file.write(rest) :]
-        self._written = max(self._written, start + packed.nbytes)
-        return start
 
     def change(self, rows: Sequence[tuple[int, str]], code: Callable[[str, Codes], Codes], threads: int) -> bool:
         """Other codes in the place of kept ones, within the types of their rows; False where the file could not be written."""
@@ -271,9 +331,7 @@ class Blocks(Part, Input):
                     own[at] = code(name, own[at])
             own.setflags(write=False)
             if isinstance(kept, int):
-                packed = self._packing.pack(own)
-                with self._lock:
-                    self._write(packed, kept)
+                self._spool.write(self._packing.pack(own), kept)
             elif kept.dtype != np.float64:
                 self._packing.pack(own, kept)
 
@@ -283,8 +341,17 @@ class Blocks(Part, Input):
             except (OSError, ValueError, SourceError):
                 return False
         names = dict(rows)
-        self._packing = replace(self._packing, rows=tuple(names.get(at, row) for at, row in enumerate(self.rows)))
+        self._packing = self._packing.renamed([names.get(at, row) for at, row in enumerate(self.rows)])
         return True
+
+    def places(self) -> list[tuple[int, int]] | None:
+        """The records of each block and where in the file it begins; None where some lie in memory."""
+        found = [(records, kept) for records, kept in self._blocks if isinstance(kept, int)]
+        return found if len(found) == len(self._blocks) else None
+
+    def lie_at(self, places: Sequence[tuple[int, int]]) -> None:
+        """Blocks that lie in the spool's file already."""
+        self._blocks = list(places)
 
     def finish(self) -> bool:
         """Whether all blocks of the pass that ended are kept; if not, none is."""
@@ -335,7 +402,7 @@ class Blocks(Part, Input):
         found = None if before is None else stays.after(*before, codes)
         if found is not None:
             return found
-        room = None if before else self._room(stays.rows * apart(block.rows) * 8, self._memory)
+        room = None if before else self._room(stays.rows * apart(block.rows) * 8, self._spool.memory)
         if room is None:
             return begins(codes)
         found = stays(codes, doubles_of(room.view(np.float64), stays.rows, block.rows))
@@ -359,21 +426,9 @@ class Blocks(Part, Input):
                 if len(read) < size:
                     read = np.empty(size, dtype=np.uint8)
                 packed = guarded(
-                    "codes in a temporary file could not be read again", partial(self._read, packed, read[:size])
+                    "codes in a temporary file could not be read again",
+                    partial(self._spool.read, packed, read[:size]),
                 )
             return self._packing.unpack(packed, room.block(block.rows))
 
         return codes
-
-    def _read(self, start: int, out: _Bytes) -> _Bytes:
-        with self._lock:
-            if self._file is None:
-                raise SourceError(_OVER)
-            self._file.seek(start)
-            rest: Any = out.data
-            while rest.nbytes:
-                got = self._file.readinto(rest)  # type: ignore[attr-defined]
-                if not got:
-                    raise OSError
-                rest = rest[got:]
-        return out

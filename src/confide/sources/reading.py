@@ -113,8 +113,9 @@ def read(
     executor : str, distributed.Client or SparkSession, optional
         Where passes run, such as ``"dask://host:8786"`` or
         ``"spark://host:7077"``. Workers read files (or call functions) and send
-        sums of integers alone, the same to the bit. Left out: the threads of
-        this process.
+        sums of integers alone, the same to the bit. They take up to twice the
+        CPU of one process, which reads 10^8 records in some minutes. Left out:
+        the threads of this process.
 
     Returns
     -------

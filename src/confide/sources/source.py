@@ -192,8 +192,8 @@ class RecordSource(Source):
         codes in memory, beyond `memory` MB from a temporary file without a name (`sources.kept`).
         """
         if self._apart:
-            with self._one(WHOLE_ROW in rows) as source:
-                yield source
+            with self._one(WHOLE_ROW in rows) as source, source.kept(rows) as kept:
+                yield kept
             return
         with _closing(KeptSource(self, rows, self._memory, self._spool)) as kept:
             yield kept

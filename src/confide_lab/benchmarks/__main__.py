@@ -26,6 +26,7 @@ NAMES = (
     "start",
     "default_levels",
     "scale",
+    "executors",
     "noise",
     "ledger",
     "audit",

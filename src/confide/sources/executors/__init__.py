@@ -2,7 +2,7 @@
 
 The default is this process and its threads (`sources.aggregation`). Elsewhere, workers read the records, add them up
 by the same maps, and send states of integers. So sums equal those of one thread to the bit, in any order. An executor
-is a class of six verbs (`remote.Executor`): here Dask and Spark.
+is a class of seven verbs (`remote.Executor`): here Dask and Spark.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from confide.sources.executors.remote import Executor, RemoteSource
 
 __all__ = ["Executor", "RemoteSource", "executor_of"]
 
-_VERBS = ("takes", "placed", "size", "run", "grouped", "dropped")
+_VERBS = ("takes", "placed", "size", "run", "kept", "grouped", "dropped")
 
 
 def executor_of(given: Any) -> Executor | None:

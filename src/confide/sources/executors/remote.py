@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -32,8 +32,10 @@ from confide.sources.grouping.sampling import Keep, Levels, rule_of_rows
 from confide.sources.grouping.units import of_kept_rows, words_of
 
 if TYPE_CHECKING:
+    from confide.sources.aggregation import Codes
     from confide.sources.code_cache import Passes
-    from confide.sources.executors.worker import Coding
+    from confide.sources.executors.kept import Keeping
+    from confide.sources.executors.worker import Change, Coding
 
 
 T = TypeVar("T")
@@ -60,6 +62,10 @@ class Executor(Protocol):
 
     def run(self, records: Any, work: Work) -> Iterable[str]:
         """The documents of `work(label, portion)` for each portion, in any order."""
+        ...
+
+    def kept(self, records: Any, keeping: Keeping) -> Any:
+        """A handle on the same records, whose codes workers keep from the first pass over it on, until it is dropped."""
         ...
 
     def grouped(self, records: Any, coding: Coding, rule: Keep) -> Any:
@@ -97,7 +103,11 @@ class RemoteSource(WrappedSource):
         self._executor, self._key, self._whole, self._in_clusters = executor, key, whole, in_clusters
         self._seed = secrets.randbits(64)
         self._rows: tuple[str, ...] = ()
+        self._keeping: Keeping | None = None
+        self._names: tuple[str, ...] = ()
+        self._changes: tuple[Change, ...] = ()
         self._records: Any = None
+        self._kept: Any = None
         self._number: int | None = None
         self._digests: dict[tuple[str, ...], int] = {}
 
@@ -122,12 +132,32 @@ class RemoteSource(WrappedSource):
 
     @contextmanager
     def kept(self, rows: Sequence[str]) -> Iterator[RemoteSource]:
-        """For one draw of several passes over these rows of codes: a pass that meets other records than the first is an error."""
-        self._rows = tuple(dict.fromkeys(rows))
+        """For one draw of several passes over these rows of codes, which workers keep meanwhile (`executors.kept`).
+
+        A pass that meets other records than the first is an error. Codes of units are on the workers in any case.
+        """
+        from confide.sources.executors.kept import Keeping
+
+        self._rows = self._names = tuple(dict.fromkeys(rows))
+        if self._key is None and self._rows:
+            memory, folder = self._source._memory, self._source._spool
+            self._keeping = Keeping(secrets.token_hex(16), self._rows, self.schema, self._seed, memory, folder)
         try:
             yield self
         finally:
-            self._rows = ()
+            self._rows = self._names = self._changes = ()
+            self._keeping = None
+            self._forget_kept()
+
+    def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
+        """As `Source.coded_again`: workers change what they keep in the next pass, and a worker that codes again changes that too."""
+        from confide.sources.executors.worker import Change
+
+        names = tuple(rows.get(row, row) for row in self._names)
+        if self._keeping is None or not set(rows) <= set(self._names) or len(set(names)) < len(names):
+            return False
+        self._changes, self._names = (*self._changes, Change(tuple(rows.items()), code)), names
+        return True
 
     def count(self) -> int:
         """The exact number of records, of ids under a unit. For the gate alone, and there only under substitution."""
@@ -155,18 +185,32 @@ class RemoteSource(WrappedSource):
         return sums
 
     def close(self) -> None:
+        self._forget_kept()
         if self._records is not None:
             self._forgotten(self._records)
+
+    def _forget_kept(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            self._forgotten(kept)
 
     def _forgotten(self, records: Any) -> None:
         guarded(f"{self._executor.name} could not forget the records", partial(self._executor.dropped, records))
 
     def _summed(self, statistics: Sequence[Statistic], asked: Sequence[str] = ()) -> tuple[NDArray[Any], ...]:
-        rows = tuple(dict.fromkeys((*self._rows, *asked, *named_rows(statistics))))
-        if self._key is not None:
-            rows = (*self._coding.rows, UNIT_ROW, *([WHOLE_ROW] if self._whole else []))
-        records = self._asked(self._placed)
-        number, digest, sums = self._merged(records, Work(self.schema, rows, tuple(statistics), self._seed))
+        asked = tuple(dict.fromkeys((*asked, *named_rows(statistics))))
+        if self._keeping is not None and set(asked) <= set(self._names):
+            # of the codes as they were read, whatever they were changed to
+            rows = self._keeping.rows
+            records = self._asked(partial(self._held, self._keeping))
+            work = Work(self.schema, self._names, tuple(statistics), self._seed, self._changes)
+        else:
+            rows = tuple(dict.fromkeys((*self._rows, *asked)))
+            if self._key is not None:
+                rows = (*self._coding.rows, UNIT_ROW, *([WHOLE_ROW] if self._whole else []))
+            records = self._asked(self._placed)
+            work = Work(self.schema, rows, tuple(statistics), self._seed)
+        number, digest, sums = self._merged(records, work)
         if self._number not in (None, number) or self._digests.setdefault(rows, digest) != digest:
             raise SourceError(
                 "the records changed between two passes of this release", "read them from where they stay as they are"
@@ -186,6 +230,11 @@ class RemoteSource(WrappedSource):
         each = iter(lambda: self._asked(partial(next, documents, None)), None)
         size = self._asked(partial(self._executor.size, records))
         return merged(each, work.statistics, size)
+
+    def _held(self, keeping: Keeping) -> Any:
+        if self._kept is None:
+            self._kept = self._executor.kept(self._placed(), keeping)
+        return self._kept
 
     def _placed(self) -> Any:
         if self._records is None:

@@ -11,13 +11,17 @@ A Spark DataFrame as a part, and what workers do with its batches: to codes, uni
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +30,26 @@ from confide.core.units.privacy_unit import UNIT_ROW
 from confide.errors import SourceError
 from confide.schema import Schema
 from confide.sources.aggregation import BLOCK_ROWS, Codes
+from confide.sources.code_cache import Spool
 from confide.sources.coder import Coder, columns_behind
 from confide.sources.coding import Block, Part, Piece, cut, guarded
-from confide.sources.executors.worker import FAILED, Coding, Work, places, portions, unit_blocks, whole_units
+from confide.sources.executors.kept import Keeping, KeptPortion, StoredPortion, forget
+from confide.sources.executors.worker import (
+    FAILED,
+    Coding,
+    Readable,
+    Work,
+    places,
+    portions,
+    unit_blocks,
+    whole_units,
+)
 from confide.sources.formats.tables import kind_of
 from confide.sources.grouping.sampling import Keep
 
 ID, PORTION = "id", "portion"
+# Portions of files: some for each core, so that none waits long for the last one, and more where the cluster may still grow.
+_EACH, _FEWEST, _MOST = 16, 64, 1024
 
 
 @dataclass(frozen=True)
@@ -68,14 +85,20 @@ class SparkFrame(Part):
 
 
 @dataclass(frozen=True)
-class _Portion:
-    """What a task of Spark is handed, as a portion."""
+class _Portion(Readable):
+    """What a task of Spark is handed, as a portion. cells: of the columns of its batches, where they hold records."""
 
-    batches: Iterator[Any]
+    batches: Iterable[Any]
     made: Callable[..., Iterator[Codes]]
+    cells: Callable[..., Iterator[Block]] | None = None
+    place: ClassVar[str] = "a portion"
 
     def coded(self, rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
-        return self.made(self.batches, rows, schema)
+        return self.made(iter(self.batches), rows, schema)
+
+    def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
+        assert self.cells is not None
+        yield Piece(self.place, lambda rows, cells=self.cells: cells(iter(self.batches), names))  # type: ignore[misc]
 
 
 def worked(made: Callable[..., Iterator[Codes]], work: Work, batches: Iterator[Any]) -> Iterator[Any]:
@@ -83,6 +106,57 @@ def worked(made: Callable[..., Iterator[Codes]], work: Work, batches: Iterator[A
 
     label = TaskContext.get().partitionId()
     yield pa.record_batch({"document": [work(label, _Portion(batches, made))]})
+
+
+# Workers of one machine are many processes, and which of them runs a task of the next pass is Spark's to say. So codes lie in files
+# with names. The rows that lead to them are persisted, because Spark runs a task where its rows are.
+
+
+def _under(keeping: Keeping) -> str:
+    """Where files of codes lie: Spark removes what lies among its own files when the application ends."""
+    if keeping.folder is not None and Path(keeping.folder).is_dir():
+        return keeping.folder
+    from pyspark import SparkFiles
+
+    own = guarded(FAILED, SparkFiles.getRootDirectory)
+    return own if Path(own).is_dir() else tempfile.gettempdir()
+
+
+def stored(keeping: Keeping, batches: Iterator[Any]) -> Iterator[Any]:
+    """Code the records of a task of a DataFrame, and keep the codes; what is left of them is one row."""
+    from pyspark import TaskContext
+
+    label = TaskContext.get().partitionId()
+    one = StoredPortion(label, _Portion(batches, of_cells, cells), keeping, _under(keeping))
+    guarded(FAILED, partial(one.done, Work(keeping.schema, keeping.rows, (), keeping.seed)))
+    yield pa.record_batch({PORTION: [label.to_bytes(4, "little")]})
+
+
+def worked_kept(work: Work, keeping: Keeping, readable: bool, batches: Iterator[Any]) -> Iterator[Any]:
+    """readable: whether the rows say what to read; else a portion that is not kept here is told as missing."""
+    from pyspark import TaskContext
+
+    label, held = TaskContext.get().partitionId(), list(batches)
+    portion = _Portion(held, of_portions, portion_cells) if readable else None
+    one = StoredPortion(label, portion, keeping, _under(keeping))
+    there = readable or one.is_kept(work.changes)
+    document = work(label, one) if there else json.dumps({"part": label, "missing": True})
+    yield pa.record_batch({"document": [document]})
+
+
+def worked_changed(work: Work, keeping: Keeping, batches: Iterator[Any]) -> Iterator[Any]:
+    """Of records, where what was kept of some is lost: read, coded and changed in this pass, and not kept."""
+    from pyspark import TaskContext
+
+    one = KeptPortion(_Portion(batches, of_cells, cells), keeping, Spool(0, None, 0))
+    yield pa.record_batch({"document": [work(TaskContext.get().partitionId(), one)]})
+
+
+def forgotten(keeping: Keeping, batches: Iterator[Any]) -> Iterator[Any]:
+    for _ in batches:
+        pass
+    forget(keeping, _under(keeping))
+    yield pa.record_batch({"document": pa.array([""], pa.string())})
 
 
 def cells(batches: Iterator[Any], names: Sequence[str]) -> Iterator[Block]:
@@ -146,11 +220,16 @@ def _guarded(values: Iterator[Any]) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class _Frame:
-    """A DataFrame, and how its batches become codes: `coded(batches, rows, schema)`; blocks: of columns, `blocks(batches, columns)`."""
+    """A DataFrame, and how its batches become codes: `coded(batches, rows, schema)`; blocks: of columns, `blocks(batches, columns)`.
+
+    keeping: of a draw whose codes workers keep; whole: the DataFrame with the records, where this one only leads to their codes.
+    """
 
     frame: Any = field(repr=False)
     coded: Callable[..., Iterator[Codes]]
     blocks: Callable[..., Iterator[Block]] | None = None
+    keeping: Keeping | None = None
+    whole: Any = field(default=None, repr=False)
 
 
 class Spark:
@@ -195,7 +274,7 @@ class Spark:
             return _Frame(frames[0], of_cells, cells)
         from pyspark import cloudpickle
 
-        made = portions(parts)
+        made = portions(parts, min(max(_EACH * self._cores(), _FEWEST), _MOST))
         rows = [(label, cloudpickle.dumps(one)) for label, one in enumerate(made)]
         frame = self._session.createDataFrame(rows, f"label int, {PORTION} binary")
         # by label and not by hash: one portion a task
@@ -206,7 +285,25 @@ class Spark:
         """Spark vouches for its tasks; those without records may send nothing."""
         return
 
+    def kept(self, records: _Frame, keeping: Keeping) -> _Frame:
+        if records.coded is not of_cells:
+            return replace(records, frame=records.frame.persist(), keeping=keeping)
+        whole = records.frame.select(*map(_named, columns_behind(keeping.rows, keeping.schema)))
+        rows = whole.mapInArrow(partial(stored, keeping), f"{PORTION} binary").persist()
+        return replace(records, frame=rows, keeping=keeping, whole=whole)
+
+    def _run_kept(self, records: _Frame, work: Work, keeping: Keeping) -> Iterator[str]:
+        readable = records.whole is None
+        found = records.frame.mapInArrow(partial(worked_kept, work, keeping, readable), "document string").collect()
+        documents = [row[0] for row in found]
+        if not readable and any("missing" in json.loads(one) for one in documents):
+            changed = records.whole.mapInArrow(partial(worked_changed, work, keeping), "document string")
+            documents = [row[0] for row in changed.collect()]
+        return iter(documents)
+
     def run(self, records: _Frame, work: Work) -> Iterator[str]:
+        if records.keeping is not None:
+            return self._run_kept(records, work, records.keeping)
         frame = records.frame
         if records.coded is of_cells:
             frame = frame.select(*map(_named, columns_behind(work.rows, work.schema)))
@@ -233,6 +330,10 @@ class Spark:
         return int(getattr(context, "defaultParallelism", 4))
 
     def dropped(self, records: _Frame) -> None:
+        if records.keeping is not None:
+            # where the application is gone, what lay among its own files is, too
+            with suppress(Exception):
+                records.frame.mapInArrow(partial(forgotten, records.keeping), "document string").collect()
         records.frame.unpersist()
 
 

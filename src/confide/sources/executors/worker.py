@@ -18,15 +18,20 @@ with workers whose hashes differ, that is found and is an error, since the bound
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice, pairwise
 from math import ceil
-from typing import Any, ClassVar
+from threading import Lock
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,9 +43,9 @@ from confide.core import RecordMap, Statistic
 from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, Keyed
 from confide.errors import SourceError
 from confide.schema import Schema, Unit
-from confide.sources.aggregation import BLOCK_ROWS, Codes
+from confide.sources.aggregation import BLOCK_ROWS, Codes, Input, states_of
 from confide.sources.coder import Coder, columns_behind
-from confide.sources.coding import Block, Part, guarded
+from confide.sources.coding import Block, Part, Piece, guarded
 from confide.sources.grouping.ids import HashedGroups, Rows, joined
 from confide.sources.grouping.sampling import Keep
 from confide.sources.grouping.units import WithIds, block_starts, identified, packing, rows_of
@@ -139,17 +144,71 @@ _TASKS = 1024
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
 
 
+class Done(NamedTuple):
+    """What was added up of a portion: states, the number of records, and a digest of their codes."""
+
+    states: list[Any]
+    records: int
+    digest: int
+
+
+class Readable(ABC):
+    """Base of what one task reads."""
+
+    @abstractmethod
+    def coded(self, rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
+        """Blocks of codes, each overwritten by the next one."""
+
+    def done(self, work: Work) -> Done:
+        """States of the statistics of a pass. Override where codes are kept for the next one."""
+        read = _CodedOnce(self, work)
+        states = states_of(read, work.statistics)
+        return Done(states, read.records, read.digest.total)
+
+
+class _CodedOnce(Input):
+    """The blocks of codes of one portion, counted and digested: an input of a pass, and its only part."""
+
+    place = "a portion"
+
+    def __init__(self, portion: Readable, work: Work) -> None:
+        self.rows: tuple[str, ...] = work.rows
+        self.columns: tuple[str, ...] = ()
+        self.digest, self.records = Digest(len(work.rows), work.seed), 0
+        self._blocks = partial(portion.coded, work.rows, work.schema)
+
+    @property
+    def parts(self) -> Any:
+        return (self,)
+
+    def pieces(self, names: Sequence[str]) -> Iterator[Piece]:
+        yield Piece(self.place, lambda rows: (Block(codes.shape[1], [codes]) for codes in self._blocks()))
+
+    def coder(self, block_rows: int) -> Callable[[Block], Codes]:
+        return self._counted
+
+    def _counted(self, block: Block) -> Codes:
+        codes: Codes = block.columns[0]
+        self.records += block.rows
+        self.digest.add(codes)
+        return codes
+
+
 @dataclass(frozen=True)
-class Portion:
-    """Some pieces of a part, from `first` on, `pieces` of them (None: all): what one task reads, where it runs."""
+class Portion(Readable):
+    """Some pieces of a part, from `first` on, `count` of them (None: all): what one task reads, where it runs."""
 
     part: Part = field(repr=False)
     first: int = 0
-    pieces: int | None = None
+    count: int | None = None
+    place: ClassVar[str] = "a portion"
+
+    def pieces(self, columns: Sequence[str]) -> Iterator[Piece]:
+        stop = None if self.count is None else self.first + self.count
+        return islice(self.part.pieces(columns), self.first, stop)
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Block]:
-        stop = None if self.pieces is None else self.first + self.pieces
-        for piece in islice(self.part.pieces(columns), self.first, stop):
+        for piece in self.pieces(columns):
             yield from piece.blocks(BLOCK_ROWS)
 
     def coded(self, rows: tuple[str, ...], schema: Schema) -> Iterator[Codes]:
@@ -169,37 +228,75 @@ def portions(parts: Sequence[Part], most: int = _TASKS) -> list[Portion]:
 
 
 @dataclass(frozen=True)
+class Change:
+    """Other codes in the place of kept ones (`Source.coded_again`). rows: former and new names; code: of a row's new name."""
+
+    rows: tuple[tuple[str, str], ...]
+    code: Callable[[str, Codes], Codes] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Work:
     """States of statistics over one portion, as JSON: `work(label, portion)`. `rows`: all that the draw may ask for.
-    `seed`: of the draw's own digest of codes, which tells whether a later pass met other records.
+    `seed`: of the draw's own digest of codes, which tells whether a later pass met other records. `changes`: since codes were kept.
     """
 
     schema: Schema = field(repr=False)
     rows: tuple[str, ...]
     statistics: tuple[Statistic, ...] = field(repr=False)
     seed: int = field(repr=False)
+    changes: tuple[Change, ...] = field(default=(), repr=False)
 
-    def __call__(self, label: int, portion: Any) -> str:
-        """`portion` has `coded(rows, schema)`. Of a failure the document says that there was one, and nothing of it."""
+    def __call__(self, label: int, portion: Readable) -> str:
+        """Of a failure the document says that there was one, and nothing of it."""
         try:
             return guarded(FAILED, lambda: self._done(label, portion))
         except SourceError:
             return json.dumps({"part": label, "failed": True})
 
-    def _done(self, label: int, portion: Any) -> str:
-        picks = [[self.rows.index(name) for name in one.map.columns] for one in self.statistics]
-        states = [one.zero() for one in self.statistics]
-        digest, records = Digest(len(self.rows), self.seed), 0
-        with np.errstate(all="ignore"):
-            for codes in portion.coded(self.rows, self.schema):
-                records += codes.shape[1]
-                digest.add(codes)
-                for at, (one, pick) in enumerate(zip(self.statistics, picks, strict=True)):
-                    states[at] = one.update(states[at], codes[pick])
-        # merged with nothing, a state has flushed what it holds back
-        merged = [one.merge(one.zero(), state) for one, state in zip(self.statistics, states, strict=True)]
-        done = {"part": label, "records": records, "digest": digest.total, "machine": machine()}
-        return json.dumps({**done, "states": [state_to_plain(state) for state in merged]})
+    def _done(self, label: int, portion: Readable) -> str:
+        with _HELD:
+            states, records, digest = portion.done(self)
+        done = {"part": label, "records": records, "digest": digest, "machine": machine()}
+        return json.dumps({**done, "states": [state_to_plain(state) for state in states]})
+
+
+class _HeldMemory:
+    """While some pass runs, let what one block's sums were made in serve the next block's (`aggregation`), on Dask's workers too.
+
+    They are started with MALLOC_TRIM_THRESHOLD_, which sends each freed array back to the system at once: three quarters of what a pass
+    took. After that the C library does again as it was told.
+    """
+
+    # of glibc's malloc.h, with its own defaults; arrays of a block are smaller than 32 MB, the most that it takes
+    _TRIM, _MMAP, _DEFAULT, _MOST = -1, -3, 1 << 17, 1 << 25
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._set(2 * self._MOST, self._MOST)
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                told = [os.environ.get(f"MALLOC_{name}_THRESHOLD_", "") for name in ("TRIM", "MMAP")]
+                self._set(*(int(one) if one.isdecimal() else self._DEFAULT for one in told))
+
+    def _set(self, trim: int, mmap: int) -> None:
+        if not os.environ.get("MALLOC_TRIM_THRESHOLD_", "").isdecimal():
+            return
+        with suppress(OSError, AttributeError, TypeError):  # another C library
+            mallopt = ctypes.CDLL(None).mallopt
+            mallopt(self._TRIM, trim)
+            mallopt(self._MMAP, mmap)
+
+
+_HELD = _HeldMemory()
 
 
 class Digest:
@@ -349,7 +446,7 @@ def unit_blocks(pieces: Iterator[list[NDArray[Any]]], mark: int) -> Iterator[lis
 
 
 @dataclass(frozen=True)
-class UnitGroup:
+class UnitGroup(Readable):
     """Codes of whole, bounded units, with the row `UNIT_ROW`: what later passes of a draw read on a worker."""
 
     rows: tuple[str, ...]
