@@ -23,6 +23,7 @@ from tests.messages import (
     pytest_sessionfinish as pytest_sessionfinish,
     pytest_testnodedown as pytest_testnodedown,
 )
+from tests.needs import pytest_runtest_setup as pytest_runtest_setup
 
 # no clock: the first example of a process loads the libraries that it needs, and the machine may be busy
 unhurried = settings(print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
