@@ -16,6 +16,7 @@ from confide import forecast
 from confide.errors import ConfideError
 from confide.sums.ranges import RangedMethod
 from tests.advice import checked
+from tests.few import pytest_itemcollected as pytest_itemcollected
 from tests.in_place import blocks_in_place as blocks_in_place
 from tests.messages import (
     pytest_collection_modifyitems as pytest_collection_modifyitems,

@@ -410,6 +410,7 @@ def test_every_question_has_a_plan_and_practice(visitor):
         assert "Plan ID" in visitor.get(f"/forecast?{form}").text, kind
 
 
+@pytest.mark.long
 def test_steps_make_the_same_plan(visitor, tmp_path):
     page = prepared(visitor)
     visitor.post(approval(visitor, page))

@@ -98,6 +98,7 @@ def _released(page, formula: str, kind: str) -> None:
     _press(page, "link", "Read the report")
 
 
+@pytest.mark.long
 def test_two_tables_from_the_file_to_the_report(page, tmp_path):
     _press(page, "link", "Describe survey.csv")
     _fill(page, SCHEMA)

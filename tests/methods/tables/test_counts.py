@@ -236,6 +236,7 @@ def test_differences_and_risks_of_a_level_that_is_always_yes() -> None:
     assert hits.min() >= stats.binom.ppf(0.0005, 60, 0.95)
 
 
+@pytest.mark.long
 def test_joint_intervals_hold_together_and_pointwise_ones_do_not() -> None:
     method, data = Counts("region * smoker", inference="dataset"), cf.read(records(3_000), SCHEMA)
     truth = exact(method, records(3_000)).to_numpy()
