@@ -22,7 +22,7 @@ _DEAR = {
     "neighboring records",
     "sampled lower bound",
 }
-#: Five seconds each: `second pass at the exact line` and the exact sums of SSP's own tests stand for them.
+#: Five seconds each: the exact sums of tests/methods/reduction and of tests/methods/regression/test_ssp_outcomes.py stand for them.
 _DEARER = {"count left out of joint moments", "responses charged as one"}
 
 

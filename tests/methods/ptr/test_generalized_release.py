@@ -322,7 +322,6 @@ def test_what_is_cut_at_the_far_end_never_passes() -> None:
     assert all(method.passes(table, noise, 1.0, 1e-6) for _ in range(50))
 
 
-@pytest.mark.long
 def test_two_neighbors_pass_with_chances_within_what_the_test_may_spend() -> None:
     """Where passes are rare, chances of statistics a move apart differ by e^e_t: no more, and not much less."""
     method = cf.ptr.GeneralizedRelease(group_mean, lambda k: 0.0 if k > 0 else inf, count, 1.0, test_share=1.0)
