@@ -95,7 +95,6 @@ def test_what_both_rounds_tell_of_a_record_is_within_epsilon_and_comes_up_to_it(
     assert max(reached) == pytest.approx(1.0)
 
 
-@pytest.mark.few("80-substitute")
 @pytest.mark.parametrize(("bound", "relation"), [(4, "add-remove"), (80, "substitute")])
 def test_pure_quantiles_cover_and_are_narrow_in_wide_bounds_too(bound: float, relation: str) -> None:
     """40 replications: a 95 % interval that holds the truth less than 31 times of 40 fails; a valid one does once in 10^5."""

@@ -257,7 +257,6 @@ def test_weighted_standard_errors_are_the_linearised_ones() -> None:
             assert table.loc[row + name, "std_err"] == pytest.approx(error, rel=2e-3), row + name
 
 
-@pytest.mark.long
 def test_weighted_intervals_cover() -> None:
     """Means, shares and a standardised difference of two groups in 150 samples: .95, by the binomial bound of one in a thousand."""
     method = TableOne("age + smoker ~ arm", weights="w")
