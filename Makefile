@@ -4,11 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types contracts unit environments lowest newest bench docs evidence links clean
+.PHONY: help demo test lint types contracts unit slowest coverage environments lowest newest bench docs evidence links clean
 
 help:
 	@echo "make demo    a private regression table on a real survey, with plan, ledger and report (out/demo)"
 	@echo "make test    lint, types, import contracts and tests"
+	@echo "make slowest the twenty slowest tests, functions and files of the last make test"
+	@echo "make coverage   the tests of make test again, and which lines they run; about twice as long"
 	@echo "make environments   a smoke test of the wheel with the lowest and with the newest versions of what it needs"
 	@echo "make docs    the guides as a site, every page run, to be read without a network (out/docs/index.html)"
 	@echo "make evidence   what was measured, as a site beside the guides, every page run (out/lab/index.html)"
@@ -40,8 +42,17 @@ contracts: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/python .ci/reader_load.py --ceilings
 
+PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" -q
+
 unit: $(READY)
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not long" -q
+	$(PYTEST) --junitxml=out/tests.xml
+
+slowest: $(READY)
+	@test -f out/tests.xml || $(MAKE) --no-print-directory unit
+	@$(BIN)/python .ci/slowest.py out/tests.xml
+
+coverage: $(READY)
+	$(PYTEST) --cov --cov-report=term:skip-covered
 
 # each needs a core
 environments: $(READY)

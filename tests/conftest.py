@@ -16,6 +16,7 @@ from confide import forecast
 from confide.errors import ConfideError
 from confide.sums.ranges import RangedMethod
 from tests.advice import checked
+from tests.few import pytest_itemcollected as pytest_itemcollected
 from tests.in_place import blocks_in_place as blocks_in_place
 from tests.messages import (
     pytest_collection_modifyitems as pytest_collection_modifyitems,
@@ -23,6 +24,7 @@ from tests.messages import (
     pytest_sessionfinish as pytest_sessionfinish,
     pytest_testnodedown as pytest_testnodedown,
 )
+from tests.needs import pytest_runtest_setup as pytest_runtest_setup
 
 # no clock: the first example of a process loads the libraries that it needs, and the machine may be busy
 unhurried = settings(print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])

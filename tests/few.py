@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,3 +25,22 @@ def few(cases: Iterable[Any], *kept: int | str) -> list[Any]:
         left -= known
     assert not left, f"no such cases: {left}"
     return made
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """``@pytest.mark.few("case", ...)``: these cases, as they stand in brackets, run always; the others with the long tests."""
+    if (mark := item.get_closest_marker("few")) and item.callspec.id not in mark.args:  # type: ignore[attr-defined]
+        item.add_marker("long")
+
+
+def unknown(items: Iterable[pytest.Item]) -> list[str]:
+    """Cases that a mark names and that no test has; `items` are all of their files."""
+    named: dict[str, set[str]] = {}
+    there: dict[str, set[str]] = defaultdict(set)
+    for item in items:
+        if mark := item.get_closest_marker("few"):
+            test = item.nodeid.partition("[")[0]
+            named[test] = set(mark.args)
+            there[test].add(item.callspec.id)  # type: ignore[attr-defined]
+    return [f"{test}[{case}]" for test, cases in named.items() for case in sorted(cases - there[test])]

@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from tests.few import unknown
+
 E = TypeVar("E", bound=BaseException)
 Messages = dict[str, dict[str, list[str]]]
 
@@ -138,6 +140,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Before any test is left out: which tests there are, in the files that are collected whole."""
     if any("::" in one for one in config.args) or config.getoption("lf", False):
         return
+    if wrong := unknown(items):
+        raise pytest.UsageError("marks of tests/few.py name no case: " + "; ".join(wrong))
     found = defaultdict(list)
     for item in items:
         file, _, name = item.nodeid.partition("::")

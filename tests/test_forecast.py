@@ -235,6 +235,7 @@ def test_more_records_and_more_budget_bring_smaller_errors_and_answers() -> None
     assert "all coefficients: chance high (" in " ".join(rich.summary().split())
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("whole_forecasts")
 def test_what_nothing_public_tells_apart_shares_one_interval() -> None:
     wide = of("y ~ a + b", BARE)["4,000"]

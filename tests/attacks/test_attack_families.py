@@ -35,6 +35,9 @@ METHODS: dict[str, tuple[Any, int]] = {
 }
 
 
+@pytest.mark.few(
+    "probit-60-1-add-remove", "probit-1200-3-add-remove", "counts-360-2-add-remove", "counts-3600-4-add-remove"
+)
 @pytest.mark.parametrize("relation", few(Logistic.relations, 0))
 @pytest.mark.parametrize(("n", "steps"), BRANCHES)
 @pytest.mark.parametrize("name", METHODS)
@@ -42,6 +45,7 @@ def test_nothing_but_the_planned_sums_tells_data_sets_apart(name: str, n: int, s
     nothing_else_tells_apart(*METHODS[name], n, steps, relation)
 
 
+@pytest.mark.few("probit-60-add-remove", "probit-1200-substitute", "counts-60-substitute", "counts-1200-add-remove")
 @pytest.mark.parametrize("relation", Logistic.relations)
 @pytest.mark.parametrize("n", [60, 200 * K])
 @pytest.mark.parametrize("name", METHODS)

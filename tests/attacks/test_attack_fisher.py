@@ -69,6 +69,7 @@ def nothing_else_tells_apart(method: Any, most: int, n: int, steps: int, relatio
         assert steps == 1 or f"step {steps} of {steps}" in found.drawn
 
 
+@pytest.mark.few("60-1-add-remove", "360-2-substitute", "1200-3-add-remove", "3600-4-substitute")
 @pytest.mark.parametrize("relation", Logistic.relations)
 @pytest.mark.parametrize(("n", "steps"), BRANCHES)
 def test_nothing_but_the_planned_sums_tells_data_sets_apart(n: int, steps: int, relation: str) -> None:

@@ -62,6 +62,7 @@ def replays(unit: cf.Unit, link: str, n: int, relation: str = "add-remove") -> l
     return found
 
 
+@pytest.mark.few("3-weight-logit-1500", "3-weight-probit-60", "1-keep-logit-1500")
 @pytest.mark.parametrize("n", [60, 1_500])
 @pytest.mark.parametrize(
     ("rows", "rule", "link"),

@@ -61,6 +61,7 @@ def named(method: Any, n: int, mu: float, runs: int, bits: int) -> int:
     return sum(sample_named(method, pair(n, k), release, SCHEMA, bits) == k % 2 for k, release in made)
 
 
+@pytest.mark.few("old_sampling-300-0.1")
 @pytest.mark.parametrize(
     ("method", "n", "mu"),
     [
@@ -112,12 +113,14 @@ def test_means_lie_on_their_grid_alone() -> None:
     assert stats.chisquare(np.bincount(ends, minlength=8)).statistic < stats.chi2.isf(1e-6, 7)
 
 
+@pytest.mark.few("z on a lattice of 2^-30")
 @pytest.mark.parametrize("fault", LATTICES, ids=lambda fault: fault.name)
 def test_a_planted_fault_is_caught_and_its_clean_twin_passes(fault: Fault) -> None:
     assert not fault.caught(0).ok
     assert fault.passed(0).ok
 
 
+@pytest.mark.few("old")
 @pytest.mark.parametrize(
     "method",
     [OldSampling("y ~ x0"), CoarseSampling("y ~ x0"), CoarseSampling("y ~ x0", cut=True)],

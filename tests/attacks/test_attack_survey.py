@@ -94,6 +94,7 @@ def test_no_person_moves_a_sum_further_than_charged(kind: str, schema: cf.Schema
     assert worst > 0.9
 
 
+@pytest.mark.few("listed-means", "listed-line", "ids-odds")
 @pytest.mark.parametrize("kind", list(METHODS))
 @pytest.mark.parametrize("schema", [LISTED, IDS], ids=["listed", "ids"])
 def test_no_person_moves_a_whole_release_further_than_charged(kind: str, schema: cf.Schema) -> None:

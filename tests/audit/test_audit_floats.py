@@ -75,6 +75,7 @@ def test_outputs_lie_on_the_lattice_of_the_noise_whatever_the_records() -> None:
     assert all(abs(share - 0.5) < 0.224 for share in odd)
 
 
+@pytest.mark.few("posterior_sampling", "smooth_naive_bayes")
 @pytest.mark.parametrize("name", OPAQUE)
 def test_opaque_releases_of_real_numbers_show_no_lattice_and_no_last_digit(name: str) -> None:
     rows = opaque(name, *OPAQUE[name], runs=60)

@@ -91,6 +91,7 @@ def test_the_worst_pair_spends_the_whole_claim_and_no_more(method: Any, claim: A
     assert least < spent <= 1.0
 
 
+@pytest.mark.few("proportion0", "mean_and_variance", "slope")
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 def test_a_million_releases_show_no_more_than_is_claimed_and_nearly_that(method: Any) -> None:
     found = _found(method, Fraction(1), RUNS)

@@ -54,6 +54,7 @@ def test_audit_one_run_law_of_the_statistic() -> None:
     assert nct.cdf(t, 30, bound * sqrt(30)) == pytest.approx(0.95, abs=1e-5)
 
 
+@pytest.mark.few("3.0")
 @pytest.mark.parametrize("base", [0.0, 3.0, 30.0])
 def test_audit_one_run_gaussian_confidence(base: float) -> None:
     """200 runs at .9 with 60 canaries in 80 dimensions, on top of an unknown sum of any length."""

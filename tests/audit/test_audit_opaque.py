@@ -32,6 +32,7 @@ def row(name: str, verdict: Any, **more: Any) -> Finding:
     return Finding(name=name, quantity="mu", claim=1.0, lower_bound=0.5, verdict=verdict, attack="a", **more)
 
 
+@pytest.mark.few("sketch without its ridge", "reply without a test")
 @pytest.mark.parametrize(
     "fault",
     [pytest.param(one, id=one.name, marks=[] if one.name in QUICK else [pytest.mark.long]) for one in OPAQUE_FAULTS],

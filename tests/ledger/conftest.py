@@ -9,9 +9,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from tests.needs import need
 
 SERVER = os.environ.get("CONFIDE_POSTGRES", "")
-needs_server = pytest.mark.skipif(not SERVER, reason="CONFIDE_POSTGRES names no server")
+needs_server = pytest.mark.needs("PostgreSQL")
 
 
 @pytest.fixture
@@ -23,8 +24,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def url() -> Iterator[str]:
     """A database that holds no book yet."""
-    if not SERVER:
-        pytest.skip("CONFIDE_POSTGRES names no server")
+    need("PostgreSQL")
     import psycopg
 
     plain = SERVER.replace("postgresql+psycopg://", "postgresql://")

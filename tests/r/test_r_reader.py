@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.needs import lacks, need
 
 import confide as cf
 from confide.noise import SimulatedNoise
@@ -56,10 +56,9 @@ def _drawn(name: str) -> cf.Release:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A library with the package in it."""
-    if shutil.which("Rscript") is None:
-        pytest.skip("R is not installed (Debian: apt-get install r-base-core r-cran-jsonlite)")
+    need("R")
     if subprocess.run(["Rscript", "-e", "library(jsonlite)"], capture_output=True).returncode:
-        pytest.skip("R has no package jsonlite (Debian: apt-get install r-cran-jsonlite)")
+        lacks("R has no package jsonlite (Debian: apt-get install r-cran-jsonlite)")
     place = tmp_path_factory.mktemp("library")
     command = ["R", "CMD", "INSTALL", "--no-docs", "--no-test-load", f"--library={place}", str(ROOT / "r")]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,10 +19,7 @@ from confide.core import Gram
 from confide.core.units.privacy_unit import Weighted
 from confide.errors import ReleaseError, SourceError
 
-pytest.importorskip(
-    "pyspark", reason="PySpark is not installed (450 MB); pip install 'confide[spark]' and a Java runtime"
-)
-pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs a Java runtime")
+pytestmark = pytest.mark.needs("Spark")
 
 AGES = Gram(Plain(("age",)))
 

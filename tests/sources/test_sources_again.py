@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.messages import refuses
+from tests.needs import need
 from tests.sources.executors_toy import Here
 from tests.sources.records import Plain
 
@@ -143,8 +144,7 @@ def test_duckdb(what: str, tmp_path: Path, book: Any) -> None:
 @pytest.fixture
 def postgres() -> Iterator[tuple[str, Any]]:
     """The address of a database with the table `answers`, and a connection of its owner."""
-    if not SERVER:
-        pytest.skip("CONFIDE_POSTGRES names no server")
+    need("PostgreSQL")
     pytest.importorskip("adbc_driver_postgresql")
     import psycopg
 

@@ -162,7 +162,7 @@ def test_a_file_of_another_database_through_a_variable(duck: Path, lite: Path, m
         assert read("env:CLINIC/answers", SCHEMA).count() == 60
 
 
-@pytest.mark.skipif(not SERVER, reason="CONFIDE_POSTGRES names no server")
+@pytest.mark.needs("PostgreSQL")
 def test_tables_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     import psycopg
 

@@ -543,6 +543,14 @@ LINE = cf.regression.LeastSquares("z ~ age + land")
 PERSON, KEPT, THREE = cf.Unit("pid"), cf.Unit("pid", rule="keep"), cf.Unit("pid", rows=3)
 
 
+@pytest.mark.few(
+    "Counts(formula='group * land',-record",
+    "Counts(formula='group * land',-Unit('pid', rule='keep')",
+    "Means(bounds='auto', formula='-record0",
+    "Means(bounds='auto', formula='-Unit('pid')1",
+    "LeastSquares(bounds='auto', fo-Unit('pid', rows=3)",
+    "Counts(formula='land * group',-Unit('pid', per='land')",
+)
 @pytest.mark.parametrize(
     ("method", "unit"),
     [

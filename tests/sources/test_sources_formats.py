@@ -166,6 +166,7 @@ def test_files(form, tmp_path):
     assert source.aggregate(Gram(Plain(NAMES)))[0].tolist() == EXPECTED
 
 
+@pytest.mark.few("1-2", "7-1", "7-5", "64-1", "64-5", "8191-2")
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("block_rows", [1, 7, 64, 8191])
 def test_any_blocks_and_threads(block_rows, threads, tmp_path):

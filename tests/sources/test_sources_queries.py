@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.messages import refuses
+from tests.needs import need
 from tests.sources.records import SCHEMA, Plain, table
 
 import confide as cf
@@ -42,8 +43,7 @@ def expected() -> Any:
 @pytest.fixture
 def postgres() -> Iterator[str]:
     """The address of a database with the table `answers`."""
-    if not SERVER:
-        pytest.skip("CONFIDE_POSTGRES names no server")
+    need("PostgreSQL")
     pytest.importorskip("adbc_driver_postgresql")
     import psycopg
 

@@ -23,6 +23,7 @@ import pytest
 from pyarrow import fs
 from tests.cli.cli_runner import good, run
 from tests.messages import refuses
+from tests.needs import need
 from tests.sources.records import Plain
 
 import confide as cf
@@ -482,8 +483,7 @@ def test_a_sqlite_file_by_its_uri(form: str, tmp_path: Path, monkeypatch: pytest
 @pytest.fixture
 def postgres() -> Iterator[Any]:
     """The address of a server with a partitioned table and an inherited one, and a connection to it."""
-    if not SERVER:
-        pytest.skip("CONFIDE_POSTGRES names no server")
+    need("PostgreSQL")
     pytest.importorskip("adbc_driver_postgresql")
     import psycopg
 

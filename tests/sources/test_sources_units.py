@@ -58,6 +58,7 @@ def spellings(ids: pd.Series) -> dict[str, Any]:
     }
 
 
+@pytest.mark.few("3")
 @pytest.mark.parametrize("rows", [1, 3])
 def test_the_same_rows_count_in_any_order_type_batch_and_memory(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     data = frame()

@@ -56,6 +56,7 @@ def _released(visitor: Visitor, page: str, data: str) -> str:
     return settled(visitor, page).text
 
 
+@pytest.mark.few("sqlite")
 def test_a_table_is_described_approved_and_released(place):
     folder, data = place
     with served(folder) as studio:
@@ -90,6 +91,7 @@ def test_a_file_that_changed_after_the_approval(place):
         assert answer.status == 422 and "changed after the approval" in answer.text
 
 
+@pytest.mark.few("duckdb")
 def test_a_database_elsewhere_is_its_variable_and_nothing_else(place, tmp_path_factory, monkeypatch):
     """Its address, which may hold a password, is on no page, in no request, no decision, no script and no release."""
     folder, data = place

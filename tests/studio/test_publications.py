@@ -147,6 +147,7 @@ def test_a_test_that_its_table_cannot_answer_is_refused_in_the_plan(visitor):
         assert visitor.get("/ask?" + urlencode(MANY | odd)).status == 200
 
 
+@pytest.mark.few("True")
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_question_that_fails_after_the_charge(visitor, tmp_path, monkeypatch, kept):
     """Nothing is released, unless the steward said before that the others are; her steps say the same."""

@@ -410,19 +410,26 @@ def test_every_question_has_a_plan_and_practice(visitor):
         assert "Plan ID" in visitor.get(f"/forecast?{form}").text, kind
 
 
+def test_steps_hold_the_plan_in_each_form(visitor, tmp_path):
+    """Run they are in test_databases.py, and by the next test."""
+    page = prepared(visitor)
+    visitor.post(approval(visitor, page))
+    settled(visitor, page)
+    steps = {ending: visitor.get(f"{page}/steps.{ending}").text for ending in ("py", "sh", "ipynb")}
+    assert all(visitor.studio.folder.request("means").plan.sha256 in text for text in steps.values())
+    cells = json.loads(steps["ipynb"])["cells"]
+    assert "".join(cell["source"] + "\n\n" for cell in cells).rstrip() == steps["py"].rstrip()
+
+
+@pytest.mark.long
 def test_steps_make_the_same_plan(visitor, tmp_path):
     page = prepared(visitor)
     visitor.post(approval(visitor, page))
     settled(visitor, page)
-    for ending in ("py", "sh", "ipynb"):
-        text = visitor.get(f"{page}/steps.{ending}").text
-        assert visitor.studio.folder.request("means").plan.sha256 in text
     (tmp_path / "means.release.json").unlink()
     (tmp_path / "steps.py").write_text(visitor.get(f"{page}/steps.py").text)
     subprocess.run([sys.executable, "steps.py"], cwd=tmp_path, check=True, capture_output=True)
     assert _charges(tmp_path) == 2 and (tmp_path / "means.html").exists()
-    cells = json.loads(visitor.get(f"{page}/steps.ipynb").text)["cells"]
-    assert "".join(cell["source"] + "\n\n" for cell in cells).rstrip() == (tmp_path / "steps.py").read_text().rstrip()
 
 
 def test_commands_make_the_same_plan(visitor, tmp_path):

@@ -5,19 +5,18 @@ Skipped where no Chromium is installed. axe-core (Mozilla Public License 2.0) li
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from tests.needs import chromium
 from tests.studio.served import LEDGER, SCHEMA, served, survey
 
 from confide.ledger import Ledger
 
-_CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(_CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium")
+pytestmark = pytest.mark.needs("a browser")
 _FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -34,7 +33,7 @@ _WAIT = 60_000
 def browser():
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with sync_api.sync_playwright() as play:
-        found = play.chromium.launch(executable_path=_CHROMIUM, args=_FLAGS)
+        found = play.chromium.launch(executable_path=chromium(), args=_FLAGS)
         yield found
         found.close()
 
@@ -99,6 +98,7 @@ def _released(page, formula: str, kind: str) -> None:
     _press(page, "link", "Read the report")
 
 
+@pytest.mark.long
 def test_two_tables_from_the_file_to_the_report(page, tmp_path):
     _press(page, "link", "Describe survey.csv")
     _fill(page, SCHEMA)

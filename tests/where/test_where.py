@@ -114,6 +114,7 @@ def test_neighbours_differ_by_no_more_than_the_sensitivity(relation: str) -> Non
     assert max(moved) > 0.99
 
 
+@pytest.mark.long
 def test_the_contract_holds_with_a_subgroup() -> None:
     schema = cf.Schema({name: SCHEMA[name] for name in ("age", "x", "y")})
     check_method(cf.regression.SSP("y ~ x", cov="classical", recenter=False, where="age >= 50"), schema)

@@ -418,7 +418,7 @@ def check_method(
 
     >>> import confide as cf
     >>> from confide.testing import check_method
-    >>> check_method(cf.regression.SSP("y ~ a"), replications=10).ok
+    >>> check_method(cf.tables.Means("y ~ 1", inference="dataset"), replications=10).ok
     True
     """
     case = Case(method, schema or practice_schema(method), privacy or GDP(1.0))

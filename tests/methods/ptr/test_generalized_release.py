@@ -534,6 +534,7 @@ def test_the_votes_have_no_loss_only_where_no_record_changes_the_set() -> None:
     assert changed > 5
 
 
+@pytest.mark.long
 def test_a_loss_that_is_little_too_small_is_broken_where_runs_tell_it() -> None:
     """Laplace noise of a sum's own move: the loss is 1, and neither 0.6 nor what lies beyond 1.2 is meant."""
 

@@ -89,6 +89,7 @@ METHODS = [
 ]
 
 
+@pytest.mark.few("OrderStatistic exact", "LeastSquares adaptive", "BallLikelihood gdp")
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{type(m.bound).__name__} {m.mode}")
 def test_the_contract_and_the_audit(method: SafeRelease) -> None:
     asked = ASKED if method.mode == "exact" else cf.GDP(2.0, 1e-4)

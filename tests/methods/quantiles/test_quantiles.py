@@ -111,6 +111,7 @@ def test_bins_of_the_second_round_are_as_many_as_planned_and_fill_what_holds_rec
     assert ((held >= starts[3]) & (held < starts[4])).sum() == min(room, 384 - 63)
 
 
+@pytest.mark.few("1.0")
 @pytest.mark.parametrize("mu", [0.3, 1.0])
 def test_intervals_cover_where_bins_follow_from_noisy_numbers(mu: float) -> None:
     """Fails when the 99.9 % upper limit of the coverage is below 95 %; a third of the records share one value."""

@@ -90,6 +90,7 @@ def test_influences_and_noise_are_those_of_small_changes() -> None:
         assert np.var(shaken, axis=0) == pytest.approx(own.noise, rel=0.35)
 
 
+@pytest.mark.few("0.5-correlations")
 @pytest.mark.parametrize(
     "method",
     few([cf.reduction.Correlations(NAMES), cf.reduction.PCA(NAMES, 3), cf.reduction.PCA(NAMES, 2, "covariance")], 0),

@@ -35,6 +35,7 @@ def estimate(method: AnalyzeGauss, frame: pd.DataFrame, mu: float = 1.0, noise: 
     return cf.infer(cf.release(method, source, cf.GDP(mu), ledger=None, noise=noise or SimulatedNoise(1)))
 
 
+@pytest.mark.few("method0")
 @pytest.mark.parametrize("method", [AnalyzeGauss(FORMULA), AnalyzeGauss("y ~ 0 + a", row_bound=1.1)])
 def test_it_keeps_the_contract_and_the_audit_holds(method: AnalyzeGauss) -> None:
     cf.testing.check_method(method, SCHEMA)

@@ -255,6 +255,7 @@ def test_worst_pairs_reach_the_bounds() -> None:
     assert pairs[1][1] == {"f": "d", "g": "w", "y": 100.0}
 
 
+@pytest.mark.few("incomes-y ~ f + g-2000-0.3-add-remove")
 @pytest.mark.parametrize(
     ("population", "formula", "n", "mu", "relation"),
     few(

@@ -122,6 +122,7 @@ def _frame(n: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"x": x, "f": f, "k": k, "y": (g.random(n) < expit(eta)).astype(int)})
 
 
+@pytest.mark.few("add-remove")
 @pytest.mark.parametrize("relation", Logistic.relations)
 def test_one_rare_level_does_not_take_the_table_with_it(relation: str) -> None:
     """20 of 2,000 records: the level is not answered, all others are, and cover the line of all records."""

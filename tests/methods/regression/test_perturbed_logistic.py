@@ -278,6 +278,7 @@ def test_theta_of_an_empty_table_is_the_tilt() -> None:
     assert (np.abs(np.corrcoef(drawn.T)[np.triu_indices(3, 1)]) < 0.35).all()
 
 
+@pytest.mark.few("1.0-False")
 @pytest.mark.parametrize(("factor", "caught"), [(1.0, False), (0.1, True)])
 def test_a_real_release_tells_a_record_apart_as_well_as_claimed(factor: float, caught: bool) -> None:
     """An empty table against one record, "y ~ 1"; with 10 % of the noise the attack must succeed (power)."""

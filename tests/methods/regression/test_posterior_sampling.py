@@ -198,6 +198,13 @@ def test_removing_a_record_moves_the_residual_by_more_than_the_published_bound()
     assert closest > 0.5
 
 
+@pytest.mark.few(
+    "a sample where none is private enough",
+    "residual of the records at hand",
+    "transposed factor",
+    "one direction of the pair",
+    "precision of Theorem 5.1",
+)
 @pytest.mark.parametrize("fault", OPS_FAULTS, ids=lambda f: f.name)
 def test_a_planted_fault_is_caught_and_its_clean_twin_passes(fault: Fault) -> None:
     assert not fault.caught(12_000).ok

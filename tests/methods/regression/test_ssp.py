@@ -210,6 +210,7 @@ def test_rows_per_unit_scale_the_noise(recenter: str | bool) -> None:
     assert "at most 3 rows per unit (declared, not enforced)" in plan.guarantee.assumptions
 
 
+@pytest.mark.long
 def test_an_attacker_gains_what_mu_allows_and_no_more() -> None:
     """The best test of the worst record against its absence, from the released matrix: power Phi(Phi^-1(fpr) + mu)."""
     # one pass: the matrix is all that leaves

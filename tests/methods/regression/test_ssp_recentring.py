@@ -221,7 +221,8 @@ def test_clipped_responses_are_counted_against_the_noisy_count() -> None:
     assert re.search(r"y to \[.*\]: 0.\d% below, (9|10).\d% \(", dict(result.facts)["Clipped"])
 
 
-@pytest.mark.parametrize("formula", ["y ~ a", pytest.param("y + a ~ b", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("formula", ["y ~ a", "y + a ~ b"])
 def test_the_contract_and_the_audit_hold(formula: str) -> None:
     small = cf.Schema({"a": cf.Numeric(0, 1), "b": cf.Numeric(0, 1), "y": cf.Numeric(0, 1)})
     own = method(formula)

@@ -270,6 +270,9 @@ def test_ties_by_a_public_order_are_harmless_and_fresh_ones_are_even() -> None:
     assert method.holdout == 0.25
 
 
+@pytest.mark.few(
+    "mean loss", "a loser leaves", "coins by place", "runs after scores", "exact scores", "slack counted once"
+)
 @pytest.mark.parametrize("fault", SELECT_FAULTS, ids=lambda f: f.name)
 def test_a_planted_fault_is_caught_and_its_clean_twin_passes(fault: Fault) -> None:
     assert not fault.caught(1_000).ok

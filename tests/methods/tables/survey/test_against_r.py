@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from functools import lru_cache
 from pathlib import Path
@@ -307,7 +306,7 @@ def test_the_guide_shows_what_its_file_gives(tmp_path: Path, monkeypatch: pytest
             assert float(text) == pytest.approx(value, abs=0.6 * 10.0 ** -len(text.partition(".")[2]))
 
 
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
+@pytest.mark.needs("R")
 def test_r_still_says_so() -> None:
     done = subprocess.run(["Rscript", str(SCRIPT)], capture_output=True, text=True, check=False)
     if "there is no package" in done.stderr:
