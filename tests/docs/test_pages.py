@@ -31,7 +31,7 @@ ALWAYS = (
 #: Pages with blocks that are shown alone: they name servers and clusters of nobody.
 SHOWN_ALONE = {"docs/sources.md"}
 # Of the pages of methods, those of more than a few seconds.
-SLOW = tuple(f"docs/methods/{name}.md" for name in ("intervals", "quantile", "tables", "voting"))
+SLOW = tuple(f"docs/methods/{name}.md" for name in ("intervals", "voting"))
 
 
 def _named(page: Path) -> str:
