@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 import confide as cf
+from confide.sources.coding import text_numbers
 
 COLUMNS = {
     "x": cf.Numeric(0, 4, on_missing="midpoint"),
@@ -301,17 +301,49 @@ def _() -> None:
     frame = records()
     frame.to_csv("survey.csv", index=False)
     frame.to_parquet("survey.parquet", index=False)
-    polars = pl.from_pandas(frame)
     same(
         frame,
         "survey.csv",
         "survey.parquet",
         ["survey.parquet"],
-        polars,
-        polars.lazy(),
         pa.Table.from_pandas(frame),
         {name: frame[name].to_numpy() for name in frame},
     )
+
+
+@part("sources of polars", "marginaleffects", needs="polars")
+def _() -> None:
+    import polars as pl
+
+    frame = records()
+    polars = pl.from_pandas(frame)
+    same(frame, polars, polars.lazy())
+
+
+@part("a number is one whatever its neighbors are")
+def _() -> None:
+    texts = [
+        "1",
+        "+7",
+        "-.5",
+        "5.",
+        "1e5",
+        "-1e400",
+        "1e-400",
+        "inf",
+        "nan",
+        "7 kg",
+        "",
+        "1_0",
+        "0x1p3",
+        " 3 ",
+        "1e",
+        "--1",
+        "9" * 400,
+    ]
+    alone = [text_numbers(pa.array([text], pa.large_string()))[0] for text in texts]
+    assert np.array_equal(text_numbers(pa.array(texts, pa.large_string())), alone, equal_nan=True)
+    assert alone[:5] == [1.0, 7.0, -0.5, 5.0, 1e5] and np.isnan(alone[9:13]).all() and alone[13] == 3.0
 
 
 @part("the ledger holds")
@@ -470,7 +502,6 @@ def run(chosen: Sequence[str]) -> int:
         "scipy",
         "pandas",
         "pyarrow",
-        "polars",
         "formulaic",
         "cryptography",
         "threadpoolctl",

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,7 +21,7 @@ def test_the_index_says_what_the_classes_say(package: str) -> None:
     assert spec is not None and spec.origin is not None
     place = Path(spec.origin).with_name(registry.INDEX)
     own = [name for name, point in registry._installed().items() if point.module.partition(".")[0] == package]
-    facts = {name: asdict(registry.info_of(registry.get(name))) for name in sorted(own)}
+    facts = {name: registry.facts_of(registry.get(name)) for name in sorted(own)}
     text = json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
     if os.environ.get("CONFIDE_RECORD"):
         place.write_text(text, encoding="utf-8")

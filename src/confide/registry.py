@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from confide._docs import parameters
 from confide._helpers import near_match
 from confide.core import Method, Plan, parameters_of
 from confide.core.plan import check_read
@@ -194,6 +195,18 @@ def named(kind: str) -> str | None:
     return next(own, next((name for name, point in _installed().items() if point.attr == kind), None))
 
 
+def name_of(kind: str) -> str:
+    """The same of a class that has one.
+
+    >>> name_of("Means")
+    'means'
+    """
+    found = named(kind)
+    if found is None:
+        raise PlanError(f"no registered method has a class {kind!r}", "install confide again, with its entry points")
+    return found
+
+
 def make(name: str, **parameters: Any) -> Method:
     """A method from its name and parameters; `PlanError` when it does not have one of them."""
     cls = get(name)
@@ -255,11 +268,62 @@ def info_of(method: type[Any]) -> MethodInfo:
     )
 
 
+class Setting(NamedTuple):
+    """What the command line has to know of a field of a class in order to make an option of it.
+
+    type: the annotation, as it is written; default: of a field of truth; required: whether it has none; form, text: of the docstring.
+    """
+
+    name: str
+    type: str
+    default: bool | None
+    required: bool
+    form: str
+    text: str
+
+
+def settings_of(kind: type[Any]) -> tuple[Setting, ...]:
+    """The fields of a method, or of another dataclass that has options, in their order."""
+    told, shown = parameters(kind.__doc__), parameters_of(kind)
+    own = {one.name: one for one in fields(kind)}
+    truths = {name: one.default for name, one in own.items() if isinstance(one.default, bool)}
+    return tuple(
+        Setting(
+            name,
+            str(own[name].type),
+            truths.get(name),
+            own[name].default is MISSING,
+            *told.get(name, ("", "")),
+        )
+        for name in shown
+    )
+
+
+def settings_named(name: str) -> tuple[Setting, ...]:
+    """The fields of a registered method, which is not loaded where its package has an index.
+
+    >>> settings_named("within") == settings_of(get("within"))
+    True
+    """
+    facts = _facts(name)
+    return settings_of(get(name)) if facts is None else tuple(Setting(*one) for one in facts["settings"])
+
+
+def facts_of(method: type[Any]) -> dict[str, Any]:
+    """What the index of a package says of a method."""
+    return {**asdict(info_of(method)), "settings": settings_of(method)}
+
+
+def _facts(name: str) -> dict[str, Any] | None:
+    if name in _registered or name not in _installed():
+        return None
+    found: dict[str, Any] | None = _index(_installed()[name].module.partition(".")[0]).get(name)
+    return found
+
+
 def _indexed(name: str) -> MethodInfo | None:
     """The same from the index of the method's package; None where it has none."""
-    if name in _registered:
-        return None
-    facts = _index(_installed()[name].module.partition(".")[0]).get(name)
+    facts = _facts(name)
     if facts is None:
         return None
     read: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in facts.items()}

@@ -93,7 +93,10 @@ def papers(
             f"{name}: {share['printed']} printed numbers: {share['text']}; {share['unexplained']} differ without a known reason"
         )
         if share["restored_text"]:
-            session.say(f"{name}, with the settings that give them best: {share['restored_text']}")
+            session.say(
+                f"{name}, with the settings that give them best: {share['restored_text']}; "
+                f"{share['restored_unexplained']} differ without a known reason"
+            )
     session.say(f"wrote {output / 'index.html'}")
     session.answer({"mode": mode, "shares": shares, "wrote": str(output / "index.html")})
 

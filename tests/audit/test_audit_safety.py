@@ -10,6 +10,7 @@ import pytest
 
 import confide as cf
 from confide.audit import falsify_safety_bound
+from confide.ptr import SafetyBound
 
 
 def inside(x: Any) -> Any:
@@ -125,3 +126,33 @@ def test_kernel_regression_reaches_its_bound() -> None:
 
     report = falsify_safety_bound(density, curve, 2 * height / least, [(0, 1), (-1, 1)], n=20)
     assert report.verdict == "holds" and report.ratio > 0.99
+
+
+def test_a_bound_that_goes_by_the_order_of_records_is_found_out() -> None:
+    """A release orders records by their contents: one that is another shifts the others, from block to block."""
+
+    class Blocks(SafetyBound):
+        dim, alpha = 1, 1.0
+
+        def gamma(self, prepared: Any) -> float:
+            return float(sum(prepared[first::10, 0].mean() > 0.5 for first in range(10)))
+
+        def estimate(self, prepared: Any) -> Any:
+            return [0.0]
+
+    class First(Blocks):
+        alpha = 0.5
+
+        def gamma(self, prepared: Any) -> float:
+            return 5.0
+
+        def estimate(self, prepared: Any) -> Any:
+            return prepared[0] / 2
+
+    class Mean(First):
+        def estimate(self, prepared: Any) -> Any:
+            return prepared.mean(axis=0)
+
+    for bound, said in ((Blocks(), "gamma changes"), (First(), "the estimate changes"), (Mean(), "")):
+        report = falsify_safety_bound(bound, [(0, 1)], n=60, restarts=2)
+        assert any(said in problem for problem in report.problems) if said else not report.problems, report

@@ -1,4 +1,4 @@
-"""`confide infer --predict --effects --ratios`: the numbers of the result's own methods, as text and as JSON."""
+"""`confide infer --predict --effects --ratios --without`: the numbers of the result's own methods, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -59,12 +59,37 @@ def test_what_is_printed_is_what_the_methods_give(releases: Path, name: str, rat
     assert (f"Note: {note}" in said) == bool(note) and ("Note: effects may be" in said) == bool(note)
 
 
+def test_smaller_models_are_those_of_compare_models(tmp_path: Path) -> None:
+    g = np.random.default_rng(2)
+    schema = cf.Schema({name: cf.Numeric(-3, 3) for name in ("a", "b", "y")})
+    records = {"a": g.uniform(-1, 1, 4_000), "b": g.uniform(-1, 1, 4_000)}
+    records["y"] = np.clip(records["a"] + 0.5 * g.normal(size=4_000), -3, 3)
+    method = cf.regression.LeastSquares("y ~ a + b")
+    release = cf.release(method, cf.read(records, schema), cf.GDP(2.0), ledger=None, noise=SimulatedNoise(1))
+    path = str(tmp_path / "line.json")
+    release.save(path)
+    own = cf.regression.compare_models(release, ["b", ["a", "b"]]).to_frame()
+    call = ("infer", path, "--without", "b", "--without", "a,b")
+    facts = good(*call, "--json").json["smaller_models"]
+    assert [row["name"] for row in facts] == ["b", "a, b"]
+    for row in facts:
+        assert {key: row[key] for key in ("p_value", "f", "aic", "bic")} == own.loc[
+            row["name"], ["p_value", "f", "aic", "bic"]
+        ].to_dict()
+    out = good(*call).out
+    assert "Smaller models" in out and f"{own['aic'].iloc[1]:.4g}" in out
+    done = run("infer", path, "--without", "c")
+    assert done.code == 3 and "'c', which is no term; there are: a, b" in " ".join(done.err.split())
+
+
 def test_what_a_release_has_not_is_refused(releases: Path) -> None:
     line = str(releases / "line.json")
     assert len(good("infer", line, "--predict", str(releases / "rows.csv"), "--json").json["predictions"]) == 3
     for option in ("--effects", "--ratios"):
         done = run("infer", line, option)
         assert done.code == 3 and "leave it out" in done.err
+    done = run("infer", str(releases / "counts.json"), "--without", "a")
+    assert done.code == 3 and "--without is about linear regressions" in done.err
     assert run("infer", line, "--predict", "nothing.csv").code == 2
     lacking = releases / "lacking.csv"
     lacking.write_text("b\n1\n")

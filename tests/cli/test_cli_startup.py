@@ -13,10 +13,27 @@ import pytest
 import confide as cf
 
 HEAVY = {
-    *("numpy", "pandas", "scipy", "scipy.stats", "scipy.optimize", "scipy.signal", "pyarrow", "polars", "matplotlib"),
-    *("formulaic.materializers", "sqlalchemy", "cryptography", "jinja2", "rich", "sklearn", "statsmodels"),
+    *(
+        "numpy",
+        "pandas",
+        "scipy",
+        "scipy.stats",
+        "scipy.optimize",
+        "scipy.signal",
+        "scipy.linalg",
+        "pyarrow",
+        "polars",
+        "matplotlib",
+    ),
+    *("formulaic.materializers", "sqlalchemy", "cryptography", "jinja2", "rich", "sklearn", "statsmodels", "pydantic"),
     # what the fronts of scipy.special and of NumPy's medians bring, of which functions alone are used
-    *("scipy.special._orthogonal", "numpy.ma"),
+    *("scipy.special._orthogonal", "scipy.special._support_alternative_backends", "numpy.f2py", "numpy.ma"),
+    # methods that are not asked
+    *(
+        "confide.methods.tables.means",
+        "confide.methods.regression.least_squares.method",
+        "confide.methods.regression.glm.logistic",
+    ),
 }
 LAZY = ("ledger", "noise", "results", "testing")
 _RUN = """
@@ -30,18 +47,19 @@ print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)
 """
 
 
-def loaded(*args: str) -> set[str]:
-    """The heavy libraries that a command has loaded when it ends."""
+def loaded(*args: str, code: int = 0) -> set[str]:
+    """The heavy libraries that a command has loaded when it ends, with this code."""
     done = subprocess.run([sys.executable, "-c", _RUN, *args], capture_output=True, text=True, timeout=600, check=True)
-    code, modules = json.loads(done.stderr.strip().split("\n")[-1])
-    assert not code, done.stderr
+    ended, modules = json.loads(done.stderr.strip().split("\n")[-1])
+    assert (ended or 0) == code, done.stderr
     return HEAVY & set(modules)
 
 
 @pytest.fixture
 def schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> cf.Schema:
     monkeypatch.chdir(tmp_path)
-    found = cf.Schema({"age": cf.Numeric(18, 90), "happy": cf.Numeric(0, 10)}, dataset="survey")
+    columns = {"age": cf.Numeric(18, 90), "happy": cf.Numeric(0, 10), "region": cf.Categorical(["north", "south"])}
+    found = cf.Schema(columns, dataset="survey")
     Path("schema.toml").write_text(found.to_toml())
     return found
 
@@ -51,19 +69,103 @@ def test_the_front_page_loads_nothing_heavy(flag: str) -> None:
     assert loaded(flag) == set()
 
 
+MEANS, LINE = "confide.methods.tables.means", "confide.methods.regression.least_squares.method"
+#: What all that computes needs; medians load NumPy's masked arrays.
+ARRAYS = {"numpy", "scipy", "numpy.ma"}
+#: Records in a file of text, and noise; cells of text are measured by rich.
+RECORDS = {"pyarrow", "cryptography", "rich"}
+
+
+@pytest.fixture
+def survey(schema: cf.Schema) -> None:
+    schema.sample(2_000, 1).to_csv("survey.csv", index=False)
+    cf.Ledger.create("ledger.db", dataset="survey", budget=cf.GDP(4.0)).close()
+    Path("plan.json").write_text(cf.plan(cf.regression.LeastSquares("happy ~ age"), schema, cf.GDP(1.0)).to_json())
+
+
 def test_a_plan_loads_what_its_forecast_needs(schema: cf.Schema) -> None:
     """A forecast reads simulated releases, so that a plan loads what a table needs; no reader of files, and no ledger."""
-    more = loaded("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1") - {"numpy", "scipy"}
-    assert more <= {"pandas", "pyarrow", "numpy.ma"}
+    assert loaded("plan", "happy ~ age", "--schema", "schema.toml", "--mu", "1") <= ARRAYS | {LINE}
 
 
 def test_infer_loads_what_a_table_needs(schema: cf.Schema) -> None:
     source = cf.read(schema.sample(2_000, 1), schema)
     release = cf.release(cf.regression.LeastSquares("happy ~ age"), source, cf.GDP(1.0), ledger=None)
     Path("release.json").write_text(release.to_json())
-    more = loaded("infer", "release.json") - {"numpy", "scipy"}
-    # pandas brings pyarrow where it is installed, and numpy.ma; cells of text are measured by rich
-    assert more <= {"pandas", "pyarrow", "rich", "numpy.ma"}
+    assert loaded("infer", "release.json") <= ARRAYS | {LINE, "rich"}
+
+
+def test_methods_are_listed_from_an_index() -> None:
+    assert loaded("methods") <= {"numpy", "scipy", "rich"}
+
+
+@pytest.mark.parametrize(
+    ("words", "method"),
+    [
+        (
+            (
+                "table",
+                "happy ~ region",
+                "survey.csv",
+                "--schema",
+                "schema.toml",
+                "--mu",
+                ".1",
+                "--inference",
+                "population",
+            ),
+            MEANS,
+        ),
+        (("regress", "happy ~ age", "survey.csv", "--schema", "schema.toml", "--mu", ".1"), LINE),
+        (("release", "plan.json", "survey.csv", "-o", "release.json"), LINE),
+    ],
+)
+@pytest.mark.usefixtures("survey")
+def test_a_release_of_a_file_loads_its_own_method_and_no_frame(words: tuple[str, ...], method: str) -> None:
+    """A CSV file and a ledger of SQLite: neither pandas nor polars, no SQLAlchemy, nothing that checks words of a command line."""
+    assert loaded(*words, "--ledger", "ledger.db") <= ARRAYS | RECORDS | {method}
+
+
+@pytest.mark.usefixtures("survey")
+def test_a_refusal_loads_no_records() -> None:
+    words = (
+        "table",
+        "hapy ~ region",
+        "survey.csv",
+        "--schema",
+        "schema.toml",
+        "--mu",
+        ".1",
+        "--inference",
+        "population",
+    )
+    assert loaded(*words, "--ledger", "ledger.db", code=3) <= {"numpy", "scipy", MEANS}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--mu", "one"), ("--mu", "1_0"), ("--mu", ""), ("--n", "5.5"), ("--n", "1e3"), ("--n", "\u0661")],
+)
+def test_what_is_no_plain_number_is_still_typers(schema: cf.Schema, option: str, value: str) -> None:
+    """Plain words go past the command line's validators; what is refused there, or read in another way, is left to them."""
+    words = {"--mu": "1", "--n": "500"} | {option: value}
+    told = [word for pair in words.items() for word in pair]
+    spared = run("plan", "happy ~ age", "--schema", "schema.toml", *told)
+    whole = run(
+        "plan",
+        "happy ~ age",
+        "--schema",
+        "schema.toml",
+        *told,
+        before="confide.cli.registry._simply_read = lambda *_: confide.cli.registry._NOT_SIMPLE",
+    )
+    assert spared == whole
+
+
+def run(*args: str, before: str = "") -> tuple[int, str, str]:
+    code = f"import confide.cli, confide.cli.registry\n{before}\nconfide.cli.main()"
+    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=600, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("room", LAZY)

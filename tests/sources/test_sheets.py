@@ -26,7 +26,7 @@ from confide.errors import SchemaError, SourceError
 from confide.schema import Categorical, Integer, Numeric, Schema
 from confide.schema.layout import FileLayout
 from confide.sources import read
-from confide.sources.coding import FileMark, plain
+from confide.sources.coding import FileMark, from_arrow
 from confide.sources.formats import sheets
 from confide.sources.formats.sheets import header, open_sheet
 from confide.sources.preflight import preflight
@@ -136,7 +136,7 @@ def cells_of(path: Path, names: Sequence[str], **entries: Any) -> list[list[Any]
     for piece in part.pieces(names):
         for block in piece.blocks(7):
             for own, cells in zip(found, block.columns, strict=True):
-                values = cells.tolist() if isinstance(cells, np.ndarray) else plain(cells).tolist()
+                values = cells.tolist() if isinstance(cells, np.ndarray) else from_arrow(cells).tolist()
                 own += [None if cell != cell else cell for cell in values]
     assert part.count() == len(found[0])
     return found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import random
+import re
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, isfinite, isnan, nan
@@ -24,11 +26,14 @@ from confide.sources.coding import (
     Coded,
     Labels,
     Numbers,
+    from_arrow,
     how_read,
     is_readable,
+    missing_of,
     sliced,
     text_numbers,
 )
+from confide.sources.grouping.ids import hashes
 
 
 def same(one, other) -> bool:
@@ -428,3 +433,97 @@ def test_views_of_text_are_read_like_other_text():
             )
         assert found[0][0] == found[1][0]
         assert found[0][1].sha256 == found[1][1].sha256
+
+
+_MARKS_OF_NUMBERS = "0123456789.+-eE naifINFty_x"
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE)
+
+
+def _cells_of_all_sorts(generator: random.Random, size: int) -> list[str | None]:
+    """Numbers, words, empty and missing cells, and what looks like numbers."""
+    odd = [
+        "",
+        None,
+        "NA",
+        "n/a",
+        "inf",
+        "-Infinity",
+        "+7",
+        "true",
+        "é",
+        "1e400",
+        "1e-400",
+        "--",
+        " 5 ",
+        "1_0",
+        "0x1",
+        "nan(1)",
+    ]
+    kinds = [
+        lambda: repr(generator.uniform(-1e3, 1e3)),
+        lambda: generator.choice(odd),
+        lambda: "".join(generator.choice(_MARKS_OF_NUMBERS) for _ in range(generator.randint(0, 7))),
+    ]
+    return [generator.choice(kinds[: generator.randint(1, 3)])() for _ in range(size)]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_what_number_a_text_is_depends_on_no_other_cell(kind: pa.DataType) -> None:
+    """A block of numbers alone, one with words, and one that does not read as a whole are read in different ways."""
+    generator = random.Random(7)
+    for _ in range(200):
+        cells = pa.array(_cells_of_all_sorts(generator, generator.randint(0, 25)), kind)
+        for part in (cells, cells.slice(len(cells) // 3)):
+            alone = [text_numbers(part.slice(at, 1))[0] for at in range(len(part))]
+            assert np.array_equal(text_numbers(part), alone, equal_nan=True)
+
+
+def test_numbers_in_text_are_pythons() -> None:
+    """Python rounds correctly too; it reads more, such as 1_0, which is no number in a file."""
+    cells = [cell for cell in _cells_of_all_sorts(random.Random(8), 5_000) if cell is not None]
+    meant = [float(cell) if _NUMBER.fullmatch(cell := text.strip()) else np.nan for text in cells]
+    words = {"true": 1.0}
+    assert np.array_equal(
+        text_numbers(pa.array(cells)), [words.get(c, m) for c, m in zip(cells, meant, strict=True)], equal_nan=True
+    )
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        *(
+            pa.array([1, None, 3] * 9, kind)
+            for kind in (pa.int8(), pa.uint32(), pa.int64(), pa.float32(), pa.float64())
+        ),
+        *(
+            pa.array([True, False, None, True] * 9),
+            pa.array([True] * 20),
+            pa.array(["a", None]),
+            pa.array([], pa.int64()),
+        ),
+    ],
+    ids=lambda cells: str(cells.type),
+)
+def test_arrays_come_from_arrow_as_pyarrow_gives_them(cells: pa.Array) -> None:
+    for part in (cells, cells.slice(1), cells.slice(3, 10), cells.drop_null().slice(2)):
+        found, meant = from_arrow(part), part.to_numpy(zero_copy_only=False)
+        assert found.dtype == meant.dtype and np.array_equal(found, meant, equal_nan=found.dtype.kind == "f")
+        assert missing_of(part).tolist() == [cell is None for cell in part.to_pylist()]
+
+
+def test_equal_ids_have_one_hash_and_others_another() -> None:
+    generator = random.Random(9)
+    ids = [
+        bytes(generator.randrange(256) for _ in range(generator.choice([0, 1, 7, 8, 9, 63, 64, 65, 200])))
+        for _ in range(3_000)
+    ]
+    whole = pa.array(ids, pa.large_binary())
+    found = hashes(whole)
+    assert found.tolist() == [hashes(whole.slice(at, 1))[0] for at in range(len(whole))]
+    assert len(set(found.tolist())) == len(set(ids))
+    assert not (found == hashes(whole, 2)).any()
+    # each of 64 files has its share of consecutive ids: a binomial count of 50,000, within five standard deviations
+    files = np.bincount(
+        hashes(pa.array([b"%d" % number for number in range(50_000)], pa.large_binary())) % np.uint64(64), minlength=64
+    )
+    assert abs(files - 50_000 / 64).max() < 5 * np.sqrt(50_000 / 64)

@@ -22,7 +22,7 @@ from confide.errors import SourceError
 from confide.schema import Categorical, Numeric, Schema
 from confide.schema.layout import FileLayout
 from confide.sources import read
-from confide.sources.coding import FileMark, plain
+from confide.sources.coding import FileMark, from_arrow
 from confide.sources.formats import statistics_files
 from confide.sources.formats.statistics_files import fields, open_statistics
 
@@ -376,7 +376,7 @@ def test_a_file_without_a_path(ending: str, tmp_path: Path) -> None:
     part = open_statistics(Elsewhere(), FileLayout())  # type: ignore[arg-type]
     (piece,) = part.pieces(["SEX"])
     (block,) = piece.blocks(99)
-    assert plain(block.columns[0]).tolist() == FRAME["SEX"].tolist()
+    assert from_arrow(block.columns[0]).tolist() == FRAME["SEX"].tolist()
 
 
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,8 +236,8 @@ def generalized_release(
     checked_ledger(ledger)
     settings: dict[str, Any] = {"dim": dim, "grid": grid, "test_share": test_share, "columns": columns, "names": names}
     method = GeneralizedRelease(mechanism, loss, statistic, sensitivity, **settings)
-    if report is not None and not hasattr(report, "tried"):
-        raise PlanError(f"report must be a LossReport, got {type(report).__name__}", "leave it out")
+    if report is not None:
+        _check_report(report, method, privacy)
     engine.plan(
         method, data.schema, privacy, n=n
     )  # what public facts refuse is refused before the attack, which takes seconds
@@ -252,6 +252,24 @@ def generalized_release(
     tried = int(report.tried) if report.verdict == "holds" else 0
     method = GeneralizedRelease(mechanism, loss, statistic, sensitivity, **settings, tried=tried)
     return method.infer(engine.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
+
+
+def _check_report(report: Any, method: GeneralizedRelease, privacy: Any) -> None:
+    """`PlanError` for a report on other functions or budgets: the guarantee states how many pairs it tried."""
+    from confide.audit.searches.loss import LossReport, attacked_on
+
+    if not isinstance(report, LossReport):
+        raise PlanError(f"report must be a LossReport, got {type(report).__name__}", "leave it out")
+    if not isinstance(privacy, ApproxDP):
+        return  # planning says what is wrong
+    most = float(method.budget(privacy.epsilon)[1])
+    own = attacked_on(method.mechanism, method.loss, method.statistic, method.sensitivity, most)
+    if report.of[:-1] != own[:-1] or not report.of[-1] >= most or report.delta > privacy.delta:
+        said = "{} with {} of {}, sensitivity {:g}, loss up to {:.4g}, delta {:g}"
+        raise PlanError(
+            f"the report is on {said.format(*report.of, report.delta)}; asked is {said.format(*own, privacy.delta)}",
+            "leave it out, and the attack is made here",
+        )
 
 
 def attacked(method: GeneralizedRelease, schema: Any, privacy: ApproxDP, n: int | None) -> Any:
@@ -291,7 +309,8 @@ def select_features(
 ) -> SelectedFeatures:
     """Choose the k features of a linear model that blocks of the records agree on.
 
-    Each of the blocks takes k features by a greedy forward search. The k with
+    Each of the blocks takes k features by a greedy forward search. Blocks of
+    fewer than k + 2 records, or whose response is constant, take none. The k with
     most votes are released where a test finds that no record can change them;
     otherwise the answer is "declined". A regression of the chosen formula is then
     a second release, with its own cost.
@@ -372,6 +391,16 @@ def select_features(
         columns=names,
         names=tuple(f"feature {place + 1}" for place in range(k)),
     )
+    if n is not None and n < blocks * votes.least:
+        raise PlanError(
+            f"{blocks} blocks of {n} records have less than the {votes.least} records that a vote for {k} features takes",
+            f"write blocks={max(n // votes.least, 2)} or fewer",
+        )
+    if isinstance(privacy, ApproxDP) and blocks <= (gap := MOVES + method.taken_off(privacy.epsilon, privacy.delta)):
+        raise PlanError(
+            f"the votes of {blocks} blocks are never {gap:.4g} apart, which the test takes at this budget: it would always decline",
+            f"write blocks={int(2 * gap)}, or ask for a larger epsilon",
+        )
     result = method.infer(engine.release(method, data, privacy, ledger=ledger, noise=noise, n=n))
     chosen = [] if result.status != "valid" else [int(place) for place in result.estimates]
     return SelectedFeatures(tuple(names[place] for place in chosen), names[-1], result.status, result)

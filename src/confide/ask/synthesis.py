@@ -1,4 +1,4 @@
-"""Synthetic files with their release: `synthesize` writes them, `refit` reads the intervals that belong to them."""
+"""Synthetic files with their release: `synthesize` writes them, `refit` and `treatment_effects` read the intervals that belong to them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from confide.errors import NoResult, PlanError, ReleaseError
 from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.regression.least_squares.method import LeastSquares
+from confide.methods.regression.linear_estimates import SharedEstimates
+from confide.methods.synthesis.effects import TreatmentEffects, treatment_effects_of
 from confide.methods.synthesis.files import Synthetic, SyntheticData, check_place, load
 from confide.methods.synthesis.model import Matrix, Options
 from confide.methods.synthesis.table import SyntheticTable
@@ -216,6 +218,82 @@ def refit(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], formu
     found = load(Path(path))
     method = _regression(found.release)
     return method.infer(found.release, _question(found.release, method.formula, formula))
+
+
+def treatment_effects(
+    path: str | os.PathLike[str], treatment: str, *, control: str | None = None, formula: str | None = None
+) -> TreatmentEffects:
+    """Read the effects of a treatment from the release behind a synthetic file.
+
+    Estimates the difference in the mean response between each arm of a trial and
+    the control, at the same values of the other terms. Tests and intervals are
+    for the population: they count sampling and privacy noise. The numbers come
+    from the release, never from the rows, and nothing is charged.
+
+    Parameters
+    ----------
+    path : str or Path
+        File that `confide.synthesize` or ``SyntheticData.save`` wrote.
+    treatment : str
+        Column of the arms: categorical, or an integer column of two values.
+    control : str, optional
+        Arm that the others are compared with. By default the reference level.
+    formula : str, optional
+        A formula as `refit` takes it. By default the released one, which adjusts
+        for its other terms.
+
+    Returns
+    -------
+    TreatmentEffects
+        One row for each other arm: effect, standard error, test, interval. With
+        several arms also the test that none differs from the control.
+
+    Raises
+    ------
+    PlanError
+        The formula has no such arms, or has a product with the treatment.
+    ReleaseError
+        There is no sidecar, or the rows or the sidecar were changed.
+
+    See Also
+    --------
+    refit : The whole regression table of the file.
+
+    Notes
+    -----
+    Guarantee: post-processing of a release, at no cost. An effect is a difference
+    of two coefficients of the population's least-squares line. With arms assigned
+    at random it is the average effect of the treatment, whether the line is right
+    or not. With a response of 0 and 1 it is a difference of risks. P-values are of
+    each arm separately.
+
+    References
+    ----------
+    Lin (2013), Agnostic notes on regression adjustments to experimental data,
+    Annals of Applied Statistics 7.
+
+    Examples
+    --------
+    >>> import confide as cf, tempfile, numpy as np
+    >>> schema = cf.Schema({"arm": cf.Categorical(["control", "drug"]), "y": cf.Numeric(0, 10)})
+    >>> generator = np.random.default_rng(1)
+    >>> arm = generator.choice(["control", "drug"], 3_000)
+    >>> y = 4 + 1.0 * (arm == "drug") + generator.normal(size=3_000)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = cf.synthesize({"arm": arm, "y": y}, "y ~ arm", schema=schema, privacy=cf.GDP(1.0),
+    ...                          ledger=None, path=f"{folder}/trial.csv", noise=cf.noise.SimulatedNoise(1))
+    ...     found = cf.synthesis.treatment_effects(f"{folder}/trial.csv", "arm")
+    >>> found.names, bool(found.pvalues["drug - control"] < 0.01)
+    (('drug - control',), True)
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise PlanError(
+            f"treatment_effects takes the path of one synthetic file, got {type(path).__name__}",
+            "every file of a release has it: give the first one",
+        )
+    fit = refit(path, formula)
+    assert isinstance(fit, SharedEstimates)
+    return treatment_effects_of(fit, treatment, control)
 
 
 def _regression(release: Release) -> LeastSquares:

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 
 from confide._version import __version__
 from confide.cli.options import Json
-from confide.cli.registry import Commands, purposes
+from confide.cli.registry import Commands, purposes, spared
 from confide.cli.session import Refused, Session
 
 __all__ = ["app", "main"]
@@ -86,6 +86,7 @@ class CommandGroup(TyperGroup):
         super().__init__(**settings)
         self._ours = Commands()
         self.commands = self._ours  # type: ignore[assignment]
+        spared(self)
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
         """Our commands, then those of other packages."""

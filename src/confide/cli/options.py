@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, make_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, make_dataclass
 from functools import partial, update_wrapper
 from inspect import Parameter, Signature, signature
 from itertools import takewhile
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
 
 import typer
 
-from confide._docs import parameters
 from confide.cli.session import Refused
 
 if TYPE_CHECKING:
     from confide.guarantees import Guarantee
+    from confide.registry import Setting
 
 
 _SPENT = partial(
@@ -329,55 +329,45 @@ class Fields:
         return {name: self.read[name](value) for name, value in told.items() if value is not None}
 
 
-def fields_of(*kinds: type[Any], names: Iterable[str] = (), but: Iterable[str] = ()) -> type[Fields]:
-    """The group of options of the fields of these classes: the option's type is the field's, its help what the docstring says of it.
+def fields_of(*kinds: str | type[Any], names: Iterable[str] = (), but: Iterable[str] = ()) -> type[Fields]:
+    """The group of options of the fields of methods, given by name, or of classes.
+
+    The type of an option is the field's, its help is what the docstring says of the field. A method of an index is not loaded.
 
     names: the fields that have one; left out, all but those without a default, which are arguments of the command, `where`, and `but`.
 
-    >>> import confide as cf
-    >>> group = fields_of(cf.regression.LeastSquares, cf.regression.Logistic)
+    >>> group = fields_of("least_squares", "logistic")
     >>> [field.name for field in fields(group)]
     ['limit', 'clipping_check', 'term_bounds', 'bounds', 'link', 'target']
     >>> group(limit="none", term_bounds='{"log(x)": [0, 3]}').given()
     {'limit': 'none', 'term_bounds': {'log(x)': (0, 3)}}
     """
-    from confide.core import parameters_of  # here, because the core is slow to load
+    from confide.registry import settings_named, settings_of  # here, because the core is slow to load
 
-    left = {"where", *but, *(field.name for kind in kinds for field in fields(kind) if field.default is MISSING)}
-    own = {
-        kind: [name for name in parameters_of(kind) if name not in left and name in (names or parameters_of(kind))]
-        for kind in kinds
-    }
-    said = {kind: described(kind) for kind in kinds}
-    called = {kind: str(vars(kind).get("name", "")) for kind in kinds}
+    named = [kind if isinstance(kind, str) else str(vars(kind).get("name", "")) for kind in kinds]
+    all_of = [settings_named(kind) if isinstance(kind, str) else settings_of(kind) for kind in kinds]
+    left = {"where", *but, *(one.name for own in all_of for one in own if one.required)}
+    having: dict[str, dict[str, Setting]] = {}
+    for kind, own in zip(named, all_of, strict=True):
+        for one in own:
+            if one.name not in left and one.name in (names or [one.name]):
+                having.setdefault(one.name, {})[kind] = one
     shown, read = [], {}
-    for name in dict.fromkeys(name for found in own.values() for name in found):
-        having = [kind for kind in kinds if name in own[kind]]
-        field = next(field for field in fields(having[0]) if field.name == name)
-        form = said[having[0]].get(name, ("", ""))[0]
-        text = _help({called[kind]: said[kind].get(name, ("", ""))[1] for kind in having}, list(called.values()))
+    for name, by_kind in having.items():
+        field = next(iter(by_kind.values()))
+        text = _help({kind: one.text for kind, one in by_kind.items()}, named)
         parser, read[name] = _parsers(field)
         off = "no-" if parser is bool and field.default else ""
         if parser is bool:
             text = re.sub(r"(?i)\bwhether to ", "do not " if off else "", text)
         option = f"--{off}{name.replace('_', '-')}"
         ways = [option, *filter(None, [_SHORT.get(option)])]
-        shown_as = None if parser is not str else _metavar(field, form)
+        shown_as = None if parser is not str else _metavar(field)
         if shown_as and len(shown_as) > _WIDE:  # it would be cut in two
             shown_as, text = name.upper(), f"{shown_as.replace('|', ', ')}. {text}"
         made = typer.Option(*ways, help=text.replace("[", r"\["), metavar=shown_as, show_default=False)
         shown.append((name, Annotated[parser | None, made], None))
     return make_dataclass("FieldsOfMethods", shown, bases=(Fields,), namespace={"read": read}, frozen=True)
-
-
-def described(kind: type[Any]) -> Mapping[str, tuple[str, str]]:
-    """Type and text of each parameter in the docstring of a method's class.
-
-    >>> import confide as cf
-    >>> described(cf.regression.Within)["where"] == described(cf.regression.LeastSquares)["where"]
-    True
-    """
-    return parameters(kind.__doc__)
 
 
 def _help(texts: Mapping[str, str], kinds: Sequence[str]) -> str:
@@ -401,22 +391,22 @@ def _help(texts: Mapping[str, str], kinds: Sequence[str]) -> str:
     return " ".join(filter(None, said)).replace("`", "")
 
 
-def _metavar(field: Field[Any], form: str) -> str:
-    """The values of a field that has a few; else names, numbers or the field's own name. form: the type, as its docstring has it."""
-    kind = str(field.type)
+def _metavar(field: Setting) -> str:
+    """The values of a field that has a few; else names, numbers or the field's own name."""
+    kind = field.type
     if "tuple[str" in kind:
         return "A,B"
     if "float]" in kind or "float, ..." in kind:
         return "Q,Q" if "Mapping" not in kind else "JSON"
-    choices = dict.fromkeys(re.findall(r'"([a-z_]+)"', form.partition("}")[0])) if kind.startswith("str") else {}
+    choices = dict.fromkeys(re.findall(r'"([a-z_]+)"', field.form.partition("}")[0])) if kind.startswith("str") else {}
     return "|".join(choices) if len(choices) > 1 else "JSON" if "Mapping" in kind else field.name.upper()
 
 
-def _parsers(field: Field[Any]) -> tuple[type[Any], Callable[[Any], Any]]:
+def _parsers(field: Setting) -> tuple[type[Any], Callable[[Any], Any]]:
     """(the type that the command line checks, what turns its value into the field's)."""
-    kind = str(field.type)
+    kind = field.type
     if kind == "bool":
-        return bool, partial(xor, field.default)  # an option turns the default around
+        return bool, partial(xor, bool(field.default))  # an option turns the default around
     if "tuple[str" in kind:
         return str, parse_names
     if "Mapping" in kind or "bool" in kind:

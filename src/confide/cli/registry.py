@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
 from collections.abc import Iterator, Mapping
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import typer
 
@@ -20,8 +22,8 @@ OURS: Mapping[str, str] = {
     "release": "analysis:release",
     "infer": "analysis:infer",
     "table": "one_step:table",
-    "test": "one_step:test",
-    "interval": "one_step:interval",
+    "test": "test:test",
+    "interval": "interval:interval",
     "describe": "one_step:describe",
     "regress": "one_step:regress",
     "publish": "publish:publish",
@@ -63,6 +65,69 @@ def joined(text: str) -> str:
     return "\n\n".join(one if one.startswith(("\b", "confide ")) else " ".join(one.split("\n")) for one in found)
 
 
+def spared(command: Any) -> None:
+    """Let parameters of a command take what needs no check as it is: text, plain numbers and paths, and values that are not given.
+
+    Recent versions of typer load pydantic, a third of the time of a short command, and build a validator for each
+    parameter, given or not. They still have all else: what is wrong is refused in their words.
+    """
+    for option in command.params:
+        _spared(option)
+    helped = command.get_help_option
+    command.get_help_option = lambda ctx: _spared(helped(ctx))
+
+
+def _spared(option: Any) -> Any:
+    """A parameter that takes what is plain as it is."""
+    described = vars(option).get("type_descriptor")
+    if described is None:  # of an older typer, which loads nothing for that
+        return option
+    kind, about = described.annotation, described.parameter_info
+    if any(getattr(about, name, usual) != usual for name, usual in _UNCHECKED.items()):
+        return option
+    checked, many = option.process_value, get_origin(kind) is list
+    form = get_args(kind)[0] if many else kind
+
+    def process(ctx: Any, value: Any) -> Any:
+        found = _simply_read(form, value, many)
+        if found is _NOT_SIMPLE or (option.required and found in (None, ())):
+            return checked(ctx, value)
+        return found if option.callback is None else option.callback(ctx, option, found)
+
+    option.process_value = process
+    return option
+
+
+_NOT_SIMPLE = object()
+#: What is stated of a parameter that typer is to check, and what stands there where it is not.
+_UNCHECKED = {
+    **dict.fromkeys(("min", "max", "parser", "click_type", "path_type", "formats"), None),
+    **dict.fromkeys(("exists", "writable", "resolve_path", "allow_dash", "clamp"), False),
+    **dict.fromkeys(("file_okay", "dir_okay", "readable"), True),
+}
+_NUMBERS = {int: re.compile(r"[+-]?[0-9]+"), float: re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")}
+
+
+def _simply_read(form: Any, value: Any, many: bool) -> Any:
+    """What words of a command line say, of one form; `_NOT_SIMPLE` where it is not plain that this is what they say.
+
+    >>> _simply_read(float, ".5", False), _simply_read(str, ("a", "b"), True), _simply_read(int, "5e3", False) is _NOT_SIMPLE
+    (0.5, ['a', 'b'], True)
+    """
+    if value is None:
+        return () if many else None
+    if many:
+        read = [_simply_read(form, one, False) for one in value] if isinstance(value, (list, tuple)) else [_NOT_SIMPLE]
+        return _NOT_SIMPLE if any(one is _NOT_SIMPLE for one in read) else read
+    if type(value) is form and form in (str, int, float, bool):
+        return value
+    if not isinstance(value, str):
+        return _NOT_SIMPLE
+    if form is Path:
+        return Path(value) if os.access(value, os.R_OK) or not os.path.lexists(value) else _NOT_SIMPLE
+    return form(value) if form in _NUMBERS and _NUMBERS[form].fullmatch(value) else _NOT_SIMPLE
+
+
 class Commands(Mapping[str, Any]):
     """What `OURS` lists: name -> command. Whoever iterates over names loads none.
 
@@ -100,6 +165,7 @@ class Commands(Mapping[str, Any]):
     def _watch(self, command: Any, words: tuple[str, ...]) -> None:
         """Make a command, and every command below it, say in `ran` that it was entered."""
         below = getattr(command, "commands", None)
+        spared(command)
         if below is not None:
             for name, one in below.items():
                 self._watch(one, (*words, name))

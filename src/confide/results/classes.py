@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from confide._arrays import Array
 from confide._helpers import clean, later
@@ -23,8 +22,9 @@ from confide.schema.formulas.design import has_columns
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from scipy import special
 else:
-    pd = later("pandas")
+    pd, special = later("pandas"), later("scipy.special")
 
 
 # Told apart by shape as well as by colour, in print and by colour-blind readers.
@@ -111,7 +111,7 @@ class ClassModel(Estimates):
         """
         scores = self._scores(data)
         with np.errstate(invalid="ignore"):
-            logs = scores - logsumexp(scores, axis=1, keepdims=True)
+            logs = scores - special.logsumexp(scores, axis=1, keepdims=True)
         return pd.DataFrame(np.exp(logs), columns=list(self.classes))
 
     def predict(self, data: Any) -> pd.Series[Any]:

@@ -141,7 +141,7 @@ class Estimates(BaseResult):
     @property
     def pvalues(self) -> pd.Series[float]:
         """Two-sided p-values of "this one is zero", from Student's t with `df` degrees of freedom."""
-        return self._series(simulated_null.two_sided(self._tvalues, self.df))
+        return self._series(self._pvalues)
 
     @property
     def privacy_share(self) -> pd.Series[float]:
@@ -172,9 +172,7 @@ class Estimates(BaseResult):
 
         Raises `PlanError` for an alpha that is not between 0 and 1.
         """
-        with np.errstate(over="ignore", invalid="ignore"):
-            half = simulated_null.quantile(check_alpha(alpha) / 2, self.df) * self._bse + self._bias
-            return pd.DataFrame({0: self._readable - half, 1: self._readable + half}, index=list(self.names))
+        return pd.DataFrame(dict(enumerate(self._limits(alpha))), index=list(self.names))
 
     def wald_test(self, r_matrix: str | Sequence[str] | ArrayLike, r_value: ArrayLike = 0) -> wald.WaldTest:
         """Joint test of linear restrictions: F with (rank, df) degrees of freedom; NaN outside status "valid".
@@ -198,7 +196,7 @@ class Estimates(BaseResult):
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """One row for each name; the letter of the statistic is z where the distribution is normal."""
-        letter, limits = "z" if self.normal else "t", self.conf_int(alpha)
+        letter, (low, high) = "z" if self.normal else "t", self._limits(alpha)
         df = np.where(np.isnan(self._bse), nan, np.broadcast_to(np.asarray(self.df, dtype=np.float64), len(self.names)))
         return (
             Column("term", self.names, "name"),
@@ -206,10 +204,10 @@ class Estimates(BaseResult):
             Column("std_err", self._bse, "std_err"),
             Column("statistic", self._tvalues, "statistic", head=letter),
             Column("df", df, "number", printed=False),
-            Column("p_value", self.pvalues.to_numpy(), "p"),
-            Column("ci_low", limits[0].to_numpy(), "interval"),
-            Column("ci_high", limits[1].to_numpy(), "interval"),
-            Column("privacy_share", self.privacy_share.to_numpy(), "share"),
+            Column("p_value", self._pvalues, "p"),
+            Column("ci_low", low, "interval"),
+            Column("ci_high", high, "interval"),
+            Column("privacy_share", self._share, "share"),
         )
 
     def head(self) -> tuple[tuple[str, str], ...]:
@@ -274,6 +272,16 @@ class Estimates(BaseResult):
         left = np.sign(self.estimates) * np.maximum(np.abs(self.estimates) - self._bias, 0.0)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return np.asarray(left / self._bse)
+
+    @property
+    def _pvalues(self) -> Vector:
+        return np.asarray(simulated_null.two_sided(self._tvalues, self.df), dtype=np.float64)
+
+    def _limits(self, alpha: float) -> tuple[Vector, Vector]:
+        """Both ends of the intervals."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            half = simulated_null.quantile(check_alpha(alpha) / 2, self.df) * self._bse + self._bias
+            return self._readable - half, self._readable + half
 
     @property
     def _share(self) -> Vector:

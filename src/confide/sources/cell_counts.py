@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from confide.schema import Categorical, Column, Schema
 from confide.sources.aggregation import Codes, Input
 from confide.sources.coder import code_of, reader_of
-from confide.sources.coding import EMPTY, HOLDS, Block, Cells, Floats, Part, taken
-from confide.sources.grouping.ids import canonical
+from confide.sources.coding import EMPTY, HOLDS, Block, Cells, Floats, Part, missing_of, taken
+from confide.sources.grouping.ids import canonical, hashes
 from confide.sources.shapes import UNDECODED, shapes_of, texts_of
 
 Hashes = NDArray[np.uint64]
@@ -271,15 +271,13 @@ class _Thread:
 
     def _of_ids(self, name: str, cells: Cells) -> tuple[Hashes, Mask]:
         """The hash of each row's id, and where there is none."""
-        import polars as pl  # here, because sources without ids need not load it
-
         ids = canonical(cells)
-        none = np.asarray(ids.is_null())
+        none = missing_of(ids)
         self.rows.no_id[name] += int(np.count_nonzero(none))
-        hashes = np.array(pl.Series(values=ids).hash(seed=1).to_numpy(), dtype=np.uint64)
+        own = hashes(ids)
         if name == self._asked.one:
-            self._look.ids.add(hashes[~none])
-        return hashes, none
+            self._look.ids.add(own[~none])
+        return own, none
 
     def _pairs(self, read: dict[str, tuple[Floats, Mask | None]], rows: int) -> None:
         """Which strata and PSUs have a row; 0 stands for the stratum where there are none."""

@@ -31,7 +31,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import date
@@ -58,16 +58,81 @@ WORDS = {"False": 0.0, "false": 0.0, "FALSE": 0.0, "True": 1.0, "true": 1.0, "TR
 _WORD_VALUES = np.array([*WORDS.values(), np.nan])
 
 
-def plain(cells: pa.Array) -> NDArray[Any]:
-    return np.asarray(cells.to_numpy(zero_copy_only=False))
+# between NumPy and Arrow ----------------------------------------------------------------------------------------------
+#
+# By their memory, because pyarrow loads pandas in `pa.array`, `pa.scalar`, `to_numpy`, and where a compute function is given a Python
+# value: a third of a second, of which nothing is used. What has no plain memory goes pyarrow's way.
+
+_TEXT = pa.large_string()
 
 
-def text_array(cells: list[str]) -> pa.Array:
-    """Python strings as Arrow text; a lone surrogate, which has no UTF-8 form, becomes "?" in its own cell."""
-    try:
-        return pa.array(cells, pa.large_string())
-    except (UnicodeEncodeError, pa.ArrowException):
-        return pa.array([cell.encode("utf-8", "replace").decode() for cell in cells], pa.large_string())
+def from_arrow(cells: pa.Array, null: float | None = None) -> NDArray[Any]:
+    """The values of an Arrow array. null: what stands for a missing one; left out, NaN among floats, else what pyarrow puts there.
+
+    >>> from_arrow(pa.array([3, None, 5]), -1).tolist(), from_arrow(pa.array([True, None])[:1]).tolist()
+    ([3, -1, 5], [True])
+    """
+    kind, rows, start = cells.type, len(cells), cells.offset
+    null = np.nan if null is None and pa.types.is_floating(kind) else null
+    plain = pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    if not plain or not rows or kind == pa.float16() or (cells.null_count and null is None):
+        return np.asarray(cells.to_numpy(zero_copy_only=False))
+    if pa.types.is_boolean(kind):
+        packed = np.frombuffer(cells.buffers()[1], dtype=np.uint8)[start // 8 : (start + rows + 7) // 8]
+        values = np.unpackbits(packed, bitorder="little")[start % 8 : start % 8 + rows].view(bool)
+    else:
+        values = np.frombuffer(cells.buffers()[1], dtype=kind.to_pandas_dtype(), count=start + rows)[start:]
+    return np.where(missing_of(cells), np.array(null, dtype=values.dtype), values) if cells.null_count else values
+
+
+def missing_of(cells: pa.Array) -> NDArray[np.bool_]:
+    """Where an Arrow array has no value.
+
+    >>> missing_of(pa.array(["a", None])).tolist(), missing_of(pa.nulls(1)).tolist()
+    ([False, True], [True])
+    """
+    return from_arrow(cells.is_null())
+
+
+def to_arrow(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Numbers of NumPy as an Arrow array; they share memory where they lie in order.
+
+    >>> to_arrow(np.arange(3)[::2]).to_pylist(), to_arrow(np.array([True, False]), np.array([False, True])).to_pylist()
+    ([0, 2], [True, None])
+    """
+    valid = None if missing is None else _packed(~missing)
+    if values.dtype.kind == "b":
+        return pa.Array.from_buffers(pa.bool_(), len(values), [valid, _packed(values)])
+    if values.dtype.kind not in "iuf" or values.dtype == np.float16:
+        return pa.array(values, mask=missing)
+    own = np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("="))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(own.dtype), len(own), [valid, pa.py_buffer(own)])
+
+
+def _packed(bits: NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(bits, bitorder="little"))
+
+
+def text_array(cells: Sequence[str | bytes | None], kind: pa.DataType = _TEXT) -> pa.Array:
+    """Python strings, or bytes, as Arrow text; a lone surrogate, which has no UTF-8 form, becomes "?" in its own cell.
+
+    >>> text_array(["a", None, "é\\ud800"]).to_pylist(), text_array([b"a"], pa.large_binary()).to_pylist()
+    (['a', None, 'é?'], [b'a'])
+    """
+    raw = [cell.encode("utf-8", "replace") if isinstance(cell, str) else cell or b"" for cell in cells]
+    ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum([len(one) for one in raw], dtype=np.int64)])
+    there = np.array([cell is not None for cell in cells], dtype=bool)
+    buffers = [None if there.all() else _packed(there), pa.py_buffer(ends), pa.py_buffer(b"".join(raw))]
+    own = kind if kind == pa.large_binary() else _TEXT
+    return pa.Array.from_buffers(own, len(raw), buffers).cast(kind)
+
+
+def scalar(value: str | bytes, like: pa.Array) -> Any:
+    """A text that compute functions compare with an array of texts."""
+    return text_array([value], like.type)[0]
+
+
+# text to numbers ------------------------------------------------------------------------------------------------------
 
 
 def valid_text(cells: pa.Array) -> pa.Array:
@@ -77,7 +142,7 @@ def valid_text(cells: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         view = cells.type == pa.string_view()
         raw = cells.cast(pa.binary_view() if view else pa.large_binary()).to_pylist()
-        return pa.array([None if cell is None else cell.decode("utf-8", "replace") for cell in raw], pa.large_string())
+        return text_array([None if cell is None else cell.decode("utf-8", "replace") for cell in raw])
     return cells.cast(pa.large_string()) if cells.type == pa.string_view() else cells
 
 
@@ -98,10 +163,18 @@ def text_numbers(cells: pa.Array, marks: tuple[str, str] = MARKS) -> Floats:
     values = _parsed(cells) if marks == MARKS else np.full(len(cells), np.nan)
     (rest,) = np.nonzero(np.isnan(values))
     if rest.size:
-        trimmed = pc.utf8_trim_whitespace(cells.take(pa.array(rest)))
-        again = _parsed(_plainly_written(trimmed, marks))
-        word = plain(pc.fill_null(pc.index_in(trimmed, value_set=pa.array(list(WORDS), trimmed.type)), -1))
-        values[rest] = np.where(word >= 0, _WORD_VALUES[word], again)
+        rest = rest[np.diff(text_bytes(cells)[0])[rest] > 0]
+    if rest.size:
+        texts = cells.take(to_arrow(rest))
+        trimmed = pc.utf8_trim_whitespace(texts)
+        written = _plainly_written(trimmed, marks)
+        word = from_arrow(pc.index_in(trimmed, value_set=text_array([*WORDS], trimmed.type)), -1)
+        values[rest] = _WORD_VALUES[word]
+        # what reads as it did is no number again
+        new = from_arrow(pc.not_equal(written, texts), False) if marks == MARKS else np.ones(len(rest), dtype=bool)
+        new &= word < 0
+        if new.any():
+            values[rest[new]] = _parsed(written.filter(to_arrow(new)))
     return values
 
 
@@ -118,20 +191,58 @@ def _plainly_written(cells: pa.Array, marks: tuple[str, str]) -> pa.Array:
     cells = pc.replace_substring(cells, "\u2212", "-")
     if marks == MARKS:
         return cells
-    fits = pc.fill_null(pc.match_substring_regex(cells, _number_pattern(marks)), False)
+    fits = pc.match_substring_regex(cells, _number_pattern(marks))
     if marks[1]:
         cells = pc.replace_substring_regex(cells, f"[{ALIKE.get(marks[1], marks[1])}]", "")
     if marks[0] != ".":
         cells = pc.replace_substring(cells, marks[0], ".")
-    return pc.if_else(fits, cells, pa.scalar(None, cells.type))
+    return pc.if_else(fits, cells, pa.nulls(1, cells.type)[0])
+
+
+#: What Arrow reads as a number: RE2, of whole cells. Of bytes, which stand in no number that is written in digits.
+_READ = r"^[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))$"
+_BEYOND = np.ones(256, dtype=bool)
+_BEYOND[list(b"0123456789.eE+-")] = False
 
 
 def _parsed(cells: pa.Array) -> Floats:
-    """polars' cast: correctly rounded, cell by cell, null for what is not a number; pandas' parser looks at all cells."""
-    import polars as pl  # here, because sources without text need not load it
+    """Arrow's cast: correctly rounded, cell by cell, NaN for what is not a number.
 
-    series = pl.Series(values=cells, dtype=None)
-    return np.asarray(series.cast(pl.Float64, strict=False).to_numpy(writable=True), dtype=np.float64)
+    It fails where one cell is none. So cells that are empty or hold another byte than numbers in digits do are read apart from the
+    others; where it fails still, only cells that look like a number are read. Which cell is what number is the same in all ways.
+    """
+    offsets, data = text_bytes(cells)
+    beyond, sizes = _BEYOND[data], np.diff(offsets)
+    odd = np.zeros(len(cells), dtype=bool)
+    if beyond.any():
+        odd = np.diff(np.concatenate([[0], np.cumsum(beyond)])[offsets - offsets[0]]) > 0
+    with suppress(pa.ArrowInvalid):
+        kept = cells if sizes.all() and not odd.any() else _hidden(cells, odd | (sizes == 0))
+        values = np.array(from_arrow(kept.cast(pa.float64())))
+        if odd.any():
+            values[odd] = _looked_at(cells.take(to_arrow(np.flatnonzero(odd))))
+        return values
+    return _looked_at(cells)
+
+
+def _looked_at(cells: pa.Array) -> Floats:
+    numbers = pc.if_else(pc.match_substring_regex(cells, _READ), cells, pa.nulls(1, cells.type)[0])
+    return np.array(from_arrow(pc.replace_substring_regex(numbers, r"^\+", "").cast(pa.float64())))
+
+
+def text_bytes(cells: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Where each text of an Arrow array begins, and the last one ends; and the bytes from the first begin to the last end."""
+    kind = np.dtype(np.int64 if pa.types.is_large_string(cells.type) else np.int32)
+    offsets = np.frombuffer(cells.buffers()[1], kind, len(cells) + 1, cells.offset * kind.itemsize).astype(np.int64)
+    return offsets, np.frombuffer(cells.buffers()[2] or b"", dtype=np.uint8)[offsets[0] : offsets[-1]]
+
+
+def _hidden(cells: pa.Array, hidden: NDArray[np.bool_]) -> pa.Array:
+    """The same texts, in the same memory, but for some that are missing."""
+    there = ~(hidden | missing_of(cells)) if cells.null_count else ~hidden
+    _, offsets, data = cells.buffers()
+    width = 8 if pa.types.is_large_string(cells.type) else 4
+    return pa.Array.from_buffers(cells.type, len(cells), [_packed(there), offsets.slice(width * cells.offset), data])
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +259,8 @@ class Coded:
 # a piece of one column: a one-dimensional NumPy array, a pyarrow Array, or Coded
 Cells: TypeAlias = Any
 
+# what is in every text of a finite number
+_NUMERAL = re.compile("|".join(["[0-9]", *WORDS]))
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 # below this size every integer is a double of its own
 _EXACT = 2.0**53
@@ -234,7 +347,7 @@ class Reader(ABC):
         if kind == "f":
             return self.numbers(cells.astype(np.float64, copy=False))
         if kind in "iu":
-            return self.integers(pa.array(np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("="))))
+            return self.integers(to_arrow(cells))
         if kind == "b":
             return self.booleans(cells.astype(np.float64))
         return self._objects(cells.astype(object, copy=False))
@@ -242,7 +355,7 @@ class Reader(ABC):
     def _arrow(self, cells: pa.Array) -> Floats:
         kind = cells.type
         if pa.types.is_dictionary(kind):
-            return self._coded(plain(pc.fill_null(cells.indices.cast(pa.int64()), -1)), cells.dictionary)
+            return self._coded(from_arrow(cells.indices.cast(pa.int64()), -1), cells.dictionary)
         if pa.types.is_integer(kind):
             return self.integers(cells)
         if pa.types.is_boolean(kind):
@@ -285,7 +398,7 @@ class Numbers(Reader):
     def __init__(self, marks: tuple[str, str] = MARKS, codes: Sequence[MissingCode] = ()) -> None:
         super().__init__(marks)
         self._ranges = np.unique(np.concatenate(_ranges(codes, marks)), axis=0) if codes else np.empty((0, 2))
-        self._words = pa.array([code for code in codes if code in WORDS], pa.large_string())
+        self._words = [str(code) for code in codes if code in WORDS]
 
     def __call__(self, cells: Cells) -> Floats:
         values = super().__call__(cells)
@@ -303,9 +416,9 @@ class Numbers(Reader):
     def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
         cells = valid_text(cells)
         values = text_numbers(cells, marks)
-        if len(self._words):
-            words = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=self._words.cast(cells.type))
-            values[plain(words)] = np.nan
+        if self._words:
+            words = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=text_array(self._words, cells.type))
+            values[from_arrow(words, False)] = np.nan
         return values
 
     def cell(self, cell: object) -> float:
@@ -348,8 +461,8 @@ class _Named:
 def _named(named: tuple[tuple[str, int], ...]) -> _Named:
     """Of public levels, kept: every block of every source asks for the same few."""
     places = dict(named)
-    texts = pa.array(list(places), pa.large_string())
-    numbers = _by_number(places, texts)
+    texts = text_array([*places])
+    numbers = _by_number(places)
     keys = np.array(sorted(numbers), dtype=np.float64)
     positions = np.array([numbers[key] for key in keys.tolist()], dtype=np.float64)
 
@@ -363,13 +476,14 @@ def _named(named: tuple[tuple[str, int], ...]) -> _Named:
     return _Named(places, texts, found, numbers, keys, positions, boolean)
 
 
-def _by_number(levels: dict[str, int], texts: pa.Array) -> dict[float, int]:
+def _by_number(levels: dict[str, int]) -> dict[float, int]:
     """The level that a number means: the one written plainly ("1" before "01"), else the first; words come last."""
-    parsed = dict(zip(levels, text_numbers(valid_text(texts)).tolist(), strict=True))
+    written = [text for text in levels if _NUMERAL.search(text)]
+    parsed = dict(zip(written, text_numbers(text_array(written)).tolist(), strict=True)) if written else {}
     ranked = sorted(levels.items(), key=lambda item: (item[0] in WORDS, not _INTEGER.fullmatch(item[0]), item[1]))
     result: dict[float, int] = {}
     for text, position in ranked:
-        if np.isfinite(parsed[text]):
+        if np.isfinite(parsed.get(text, np.nan)):
             result.setdefault(parsed[text], position)
     return result
 
@@ -388,7 +502,7 @@ class Labels(Reader):
     def __init__(self, column: Categorical, marks: tuple[str, str] = MARKS) -> None:
         super().__init__(marks)
         self._named = _named(tuple(column.places.items()))
-        self._codes = pa.array([code for code in column.missing or () if isinstance(code, str)], pa.large_string())
+        self._codes = [code for code in column.missing or () if isinstance(code, str)]
 
     def numbers(self, values: Floats) -> Floats:
         if not self._named.keys.size:
@@ -402,7 +516,7 @@ class Labels(Reader):
         (large,) = np.nonzero(np.abs(values) >= _EXACT)
         if large.size:
             # two such integers may share a double: compare their digits
-            result[large] = self._exactly(cells.take(pa.array(large)).cast(pa.large_string()))
+            result[large] = self._exactly(cells.take(to_arrow(large)).cast(pa.large_string()))
         return result
 
     def booleans(self, values: Floats) -> Floats:
@@ -414,15 +528,15 @@ class Labels(Reader):
         result = self._exactly(cells)
         (other,) = np.nonzero(result < 0)
         if other.size and self._named.keys.size:
-            rest = cells.take(pa.array(other))
+            rest = cells.take(to_arrow(other))
             # "1.000" may be a code and, with the file's marks, the number of a level
-            known = pc.is_in(pc.utf8_trim_whitespace(rest), value_set=self._codes.cast(rest.type))
-            result[other] = np.where(plain(known), -1.0, self.numbers(text_numbers(rest, marks)))
+            known = pc.is_in(pc.utf8_trim_whitespace(rest), value_set=text_array(self._codes, rest.type))
+            result[other] = np.where(from_arrow(known, False), -1.0, self.numbers(text_numbers(rest, marks)))
         return result
 
     def _exactly(self, cells: pa.Array) -> Floats:
         found = pc.index_in(cells, value_set=self._named.texts.cast(cells.type))
-        return np.asarray(self._named.places[plain(pc.fill_null(found, -1))])
+        return np.asarray(self._named.places[from_arrow(found, -1)])
 
     def cell(self, cell: object) -> float:
         if isinstance(cell, (bool, np.bool_)):
@@ -469,10 +583,10 @@ class CodeOf(Reader):
 
     def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
         trimmed = pc.utf8_trim_whitespace(valid_text(cells))
-        found = np.where(plain(pc.fill_null(pc.not_equal(trimmed, ""), False)), HOLDS, EMPTY)
+        found = np.where(from_arrow(pc.not_equal(trimmed, scalar("", trimmed)), False), HOLDS, EMPTY)
         if self._texts:
-            known = pc.index_in(trimmed, value_set=pa.array(self._texts, trimmed.type), skip_nulls=True)
-            written = plain(pc.fill_null(known, -1))
+            known = pc.index_in(trimmed, value_set=text_array(self._texts, trimmed.type), skip_nulls=True)
+            written = from_arrow(known, -1)
             meant = np.maximum(self.numbers(text_numbers(trimmed, marks)), found)
             found = np.where(written >= 0, written, meant).astype(np.float64)
         return found
@@ -496,7 +610,7 @@ def taken(cells: Cells, at: NDArray[np.intp]) -> Cells:
     if isinstance(cells, Coded):
         return Coded(cells.positions[at], cells.cells)
     # Arrow takes no rows of views
-    return (valid_text(cells) if cells.type == pa.string_view() else cells).take(pa.array(at))
+    return (valid_text(cells) if cells.type == pa.string_view() else cells).take(to_arrow(at))
 
 
 def how_read(values: Floats, cells: Cells, code: CodeOf) -> Floats:
@@ -525,7 +639,7 @@ def is_text(kind: pa.DataType) -> bool:
 def as_floats(cells: pa.Array) -> Floats:
     """Arrow numbers or booleans as float64, NaN where null. The cast is unsafe: the safe one raises on values."""
     values = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
-    return np.asarray(plain(pc.fill_null(values, np.nan) if values.null_count else values), dtype=np.float64)
+    return np.asarray(from_arrow(values, np.nan), dtype=np.float64)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -766,7 +880,7 @@ def guarded(message: str, action: Callable[[], T]) -> T:
         return action()
     except _PASSING:
         raise
-    except BaseException:  # a panic of polars is no Exception
+    except BaseException:  # a panic of a library in Rust is no Exception
         if _SIMULATED.get():
             raise
     # raised here and not above: an error raised while handling another carries it along

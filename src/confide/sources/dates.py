@@ -24,13 +24,15 @@ from confide.sources.coding import (
     Floats,
     Reader,
     as_floats,
+    from_arrow,
     is_readable,
     is_text,
     is_typed_date,
     matches_type,
-    plain,
+    missing_of,
     real,
     text_numbers,
+    to_arrow,
     valid_text,
 )
 
@@ -91,9 +93,9 @@ class Dates(Reader):
     def text(self, cells: pa.Array, marks: tuple[str, str]) -> Floats:
         cells = valid_text(cells)
         days = self._written(cells)
-        (rest,) = np.nonzero(np.isnan(days) & (plain(pc.fill_null(pc.binary_length(cells), 0)) > 0))
+        (rest,) = np.nonzero(np.isnan(days) & (from_arrow(pc.binary_length(cells), 0) > 0))
         if rest.size:
-            trimmed = pc.utf8_trim_whitespace(cells.take(pa.array(rest)))
+            trimmed = pc.utf8_trim_whitespace(cells.take(to_arrow(rest)))
             if self._column.format is None:
                 trimmed = pc.replace_substring_regex(trimmed, _TIME, r"\1")
             again = self._written(trimmed)
@@ -111,7 +113,7 @@ class Dates(Reader):
         places = np.frombuffer(offsets, width, len(cells) + 1, cells.offset * width.itemsize).astype(np.int64)
         starts, ends = places[:-1], places[1:]
         if cells.null_count:
-            ends = np.where(np.asarray(cells.is_null()), starts, ends)
+            ends = np.where(missing_of(cells), starts, ends)
         return self._column.read_bytes(np.frombuffer(data or b"", np.uint8), starts, ends)
 
     def cell(self, cell: object) -> float:
@@ -136,9 +138,9 @@ def typed_days(cells: pa.Array) -> Floats:
         return np.full(len(cells), np.nan)
     per = 1 if pa.types.is_date32(kind) else _PER_DAY[kind.unit if pa.types.is_timestamp(kind) else "ms"]
     whole = cells.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date32(kind) else cells.cast(pa.int64())
-    days = (plain(pc.fill_null(whole, 0)) // per).astype(np.float64)
+    days = (from_arrow(whole, 0) // per).astype(np.float64)
     if cells.null_count:
-        days[np.asarray(cells.is_null())] = np.nan
+        days[missing_of(cells)] = np.nan
     return days
 
 

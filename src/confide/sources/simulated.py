@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from confide.core import Source
 from confide.schema import Schema
 from confide.schema.layout import FileLayout
-from confide.sources.coding import Part, is_readable, is_typed_date, matches_type
+from confide.sources.coding import Part, is_readable, is_typed_date, matches_type, text_array, to_arrow
 from confide.sources.formats.parquet import FolderPart, ParquetPart
 from confide.sources.formats.renamed import RenamedPart
 from confide.sources.formats.tables import from_mapping
@@ -126,7 +126,12 @@ def _cells(values: Any, kind: Any) -> Any:
             return np.zeros(len(values), dtype=kind)
     if not isinstance(kind, (pa.DataType, type(None))):
         return values.astype(object)
-    plain = pa.array(values.tolist())
+    if values.dtype.kind in "if":
+        plain = to_arrow(values)
+    elif all(isinstance(value, str) for value in values.tolist()):
+        plain = text_array(values.tolist(), pa.string())
+    else:
+        plain = pa.array(values.tolist())
     if kind is None:
         return plain
     if pa.types.is_dictionary(kind):

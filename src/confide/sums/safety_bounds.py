@@ -188,6 +188,27 @@ def eigenvalue_error(p: int, n: int) -> float:
     return p * n * (64 + n) * 2.0**-53
 
 
+#: What defaults are made for: the SD of an answer's noise, over the range of what is estimated.
+NOISE = 0.05
+
+
+def smallest_plan(records: float, sure: float, gamma: float | None = None) -> tuple[float, float]:
+    """(least, gamma_plan) with the smallest sum, so that what has a size of that sum gets a reply with noise of `NOISE`.
+
+    records: `least` for that noise if the test were free. sure: what a safety must be above 1, if the test cost all, for a reply with
+    probability 1 - beta. The test has a share t of squared mu: least = records/sqrt(1 - t) and gamma_plan = 1 + sure/sqrt(t), whose sum is
+    smallest at t = 1/(1 + (records/sure)^(2/3)). At most half goes to the test. gamma: gamma_plan where it is given.
+
+    >>> least, gamma = smallest_plan(80.0, 10.0)
+    >>> round(least, 1), round(gamma, 1)
+    (89.4, 23.4)
+    """
+    sure = max(sure, 1e-6)
+    share = 1 / (1 + (records / sure) ** (2 / 3)) if gamma is None else (sure / (gamma - 1)) ** 2
+    share = min(share, 0.5)
+    return records / sqrt(1 - share), max(1 + sure / sqrt(share), 1.5) if gamma is None else gamma
+
+
 class Replying(Method):
     """Base of methods that reply where their test passes. beta: the probability of declining at the planned safety."""
 

@@ -23,6 +23,7 @@ NAMES = (
     "speed",
     "interval_speed",
     "default_calls",
+    "start",
     "default_levels",
     "scale",
     "noise",
@@ -61,6 +62,7 @@ NAMES = (
     "pooled_lines",
     "advice",
     "units",
+    "verbs",
     "within",
 )
 

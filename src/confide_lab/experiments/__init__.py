@@ -57,6 +57,7 @@ _PLACES: dict[str, str | Callable[[], Experiment]] = {
     "survey.rare": "confide_lab.experiments.survey:RARE",
     "survey.real": "confide_lab.experiments.survey_real:REAL",
     "survey.uneven": "confide_lab.experiments.survey:UNEVEN",
+    "synthetic.effects": "confide_lab.experiments.trial_effects:EFFECTS",
     "tables.coverage": "confide_lab.experiments.tables:COVERAGE",
     "tables.marginals": "confide_lab.experiments.tables:MARGINALS",
     "tables.tests": "confide_lab.experiments.tables:TESTS",

@@ -50,21 +50,19 @@ _RULE = (
 ).replace("%", " %")
 
 
-def index_page(papers: Sequence[tuple[Paper, Share, Share, int]], mode: str, *, evidence: bool = False) -> str:
-    """The first page: the five papers, the share of each verdict, and how many numbers differ for no known reason."""
+def index_page(papers: Sequence[tuple[Paper, Share, int, Share, int]], mode: str, *, evidence: bool = False) -> str:
+    """The first page: the five papers, the share of each verdict and how many numbers differ for no known reason, by reading."""
     parts = [
         f"<h1>Five papers, theirs beside ours</h1><p>{escape(_RULE)}</p>",
         f'<p class="grey">This site is of a {escape(mode)} run.</p>',
     ]
-    for paper, letter, restored, open_ in papers:
+    for paper, letter, open_, restored, open_again in papers:
         parts.append(
             f'<h2><a href="{paper.key}.html">{escape(paper.title)}</a></h2><p class="grey">{escape(paper.source)}</p>'
         )
         parts.append(_bar(letter) + _counted(letter, open_))
         if restored.printed:
-            parts.append(
-                f"<p>The same numbers with the settings that give them best: {escape(restored.text())}.</p>{_bar(restored)}"
-            )
+            parts.append(_again(restored, open_again) + _bar(restored))
     if evidence:
         parts.append('<p>What else was measured, attacked and compared: <a href="evidence/index.html">evidence</a></p>')
     parts.append('<p><a href="data/numbers.csv">Every printed number as CSV</a></p>')
@@ -74,9 +72,16 @@ def index_page(papers: Sequence[tuple[Paper, Share, Share, int]], mode: str, *, 
 def _counted(share: Share, open_: int) -> str:
     if not share.printed:
         return "<p>The paper prints no measured number as text: its figures are drawn, its theorems checked.</p>"
+    return f"<p>{share.printed} printed numbers, to the letter: {escape(share.text())}.{_why(share, open_)}</p>"
+
+
+def _again(restored: Share, open_: int) -> str:
+    return f"<p>The same numbers with the settings that give them best: {escape(restored.text())}.{_why(restored, open_)}</p>"
+
+
+def _why(share: Share, open_: int) -> str:
     verb = "is" if open_ < 2 else "are"
-    why = f" Of those that differ {open_ or 'none'} {verb} without a known reason." if share.counts["differs"] else ""
-    return f"<p>{share.printed} printed numbers, to the letter: {escape(share.text())}.{why}</p>"
+    return f" Of those that differ {open_ or 'none'} {verb} without a known reason." if share.counts["differs"] else ""
 
 
 def paper_page(paper: Paper, items: Sequence[tuple[Item, str, Sequence[Number], float]]) -> str:
@@ -87,7 +92,7 @@ def paper_page(paper: Paper, items: Sequence[tuple[Item, str, Sequence[Number], 
     parts.append(_counted(share, unexplained(everything)))
     restored = share_of(everything, RESTORED)
     if restored.printed:
-        parts.append(f"<p>The same numbers with the settings that give them best: {escape(restored.text())}.</p>")
+        parts.append(_again(restored, unexplained(everything, RESTORED)))
     parts.append("<ul class=items>")
     for item, status, _, seconds in items:
         kind = (

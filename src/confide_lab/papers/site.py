@@ -40,12 +40,13 @@ def write(
         found = _paper(folder, PAPERS[key], records)
         numbers += found
         letter, restored = share_of(found), share_of(found, RESTORED)
-        first.append((PAPERS[key], letter, restored, unexplained(found)))
+        first.append((PAPERS[key], letter, unexplained(found), restored, unexplained(found, RESTORED)))
         shares[key] = {
             "printed": letter.printed,
             "letter": dict(letter.counts),
             "restored": dict(restored.counts),
             "unexplained": unexplained(found),
+            "restored_unexplained": unexplained(found, RESTORED),
             "text": letter.text(),
             "restored_text": restored.text() if restored.printed else "",
         }

@@ -275,8 +275,11 @@ def repro_normal(
     for _ in range(2):  # the grid, then a finer one over its hull
         kept = np.zeros(len(means), dtype=bool)
         for i, mean in enumerate(means):
-            moved = np.clip((mean - centre + spreads[:, None, None] * normal) / half, -1, 1)
-            rows = np.stack([moved.sum(axis=2), (moved * moved).sum(axis=2)], axis=2) + noise
+            # one spread at a time: all of them are gigabytes
+            each = (np.clip((mean - centre + spread * normal) / half, -1, 1) for spread in spreads)
+            rows = (
+                np.array([np.stack([moved.sum(axis=1), (moved * moved).sum(axis=1)], axis=1) for moved in each]) + noise
+            )
             rows = np.concatenate([np.broadcast_to(seen, (len(spreads), 1, 2)), rows], axis=1)
             kept[i] = bool((_ranks_of_depth(rows) >= least).any())
         first, last = _hull(means, kept)

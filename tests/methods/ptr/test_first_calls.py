@@ -11,6 +11,7 @@ from tests.messages import refuses
 
 import confide as cf
 from confide.schema import CodedFrame
+from confide.sums.safety_bounds import smallest_plan
 
 _PAIR = cf.ApproxDP(1.0, 1e-6)
 SCHEMAS = {
@@ -117,16 +118,72 @@ def test_what_is_missing_counts_as_the_plan_says() -> None:
         assert "Missing" in dict(cf.infer(one).facts) and "Missing" not in dict(cf.infer(other).facts)
 
 
-def test_the_defaults_follow_the_public_number_of_records() -> None:
-    schema = SCHEMAS["plain"]
-    bayes = cf.classification.EfficientPTRBayes("kind ~ x")
-    assert [bayes.plan(schema, _PAIR, n=n).constants["least"] for n in (1_200, 12_000)] == [101, 1_001]
-    assert bayes.plan(schema, _PAIR).constants["least"] == bayes.plan(schema, _PAIR, n=1_000).constants["least"]
-    kernel = cf.curves.EfficientPTRKernel("y ~ x")
-    few, many = (kernel.plan(schema, _PAIR, n=n).constants for n in (4_000, 40_000))
-    assert 5 < many["d0"] / few["d0"] < 10 and many["alpha"] < few["alpha"] / 4
-    release = _released(kernel, schema, n=4_000)
-    assert list(cf.infer(release).params.index) == [f"x = {at}" for at in ("2", "3.5", "5", "6.5", "8")]
+WIDE = cf.Schema({"kind": cf.Categorical(["a", "b", "c", "d"]), "x": cf.Numeric(0, 100), "y": cf.Numeric(0, 4)})
+
+
+def _crowded(n: int, seed: int) -> pd.DataFrame:
+    """As records are: most of x in a fifth of its bounds, the smallest class a tenth of all."""
+    generator = np.random.default_rng(seed)
+    x = np.clip(generator.normal(35, 10, n), 0, 100)
+    return pd.DataFrame(
+        {
+            "x": x,
+            "y": np.clip(x / 25 + generator.normal(0, 0.5, n), 0, 4),
+            "kind": generator.choice(list("abcd"), n, p=[0.5, 0.25, 0.15, 0.1]),
+        }
+    )
+
+
+@pytest.mark.parametrize("n", [None, 6_000])
+@pytest.mark.parametrize(
+    ("method", "ranges"),
+    [
+        (cf.curves.EfficientPTRKernel("y ~ x"), [4.0]),
+        (cf.classification.EfficientPTRBayes("kind ~ x + y"), [100.0, 4.0]),
+        (cf.classification.EfficientPTRBayes("kind ~ x + y", variance="identity"), [100.0, 4.0]),
+    ],
+)
+def test_crowded_and_uneven_records_have_an_answer_of_the_stated_noise(
+    method: Any, ranges: list[float], n: Any
+) -> None:
+    """5% of the range, whatever n is, and the plan says so. Defaults by the even share of n records never passed on these."""
+    release = _released(method, WIDE, frame=_crowded(6_000, 1), n=n)
+    found = cf.infer(release)
+    assert found.status == "valid" and "5.0% of" in release.plan.intervals_for
+    noise = np.sqrt(np.asarray(found.noise_variance))
+    means = noise if "kernel" in method.name else noise[4:].reshape(len(ranges), 4)
+    np.testing.assert_allclose(means / np.array(ranges)[:, None], 0.05, rtol=0.01)
+
+
+def test_the_smallest_plan_is_that_of_no_other_share() -> None:
+    """Against a grid of shares; and what is planned is what passes."""
+    for records, sure in ((80.0, 10.0), (20.0, 60.0), (300.0, 1.0)):
+        least, gamma = smallest_plan(records, sure)
+        shares = np.linspace(1e-3, 0.5, 2_000)
+        sums = records / np.sqrt(1 - shares) + 1 + sure / np.sqrt(shares)
+        assert least + gamma == pytest.approx(float(sums.min()), rel=1e-4)
+    assert smallest_plan(80.0, 10.0, 21.0) == (pytest.approx(80 / np.sqrt(0.75)), 21.0)
+    kernel = cf.curves.EfficientPTRKernel("y ~ x").plan(WIDE, _PAIR)
+    assert kernel.constants["planned reply"] == pytest.approx(0.999, abs=1e-5)
+    assert kernel.constants["d0"] == cf.curves.EfficientPTRKernel("y ~ x").plan(WIDE, _PAIR, n=10**6).constants["d0"]
+
+
+def test_too_few_records_for_the_defaults_are_refused_in_the_plan() -> None:
+    """Where no records pass, whatever they are: even n at one place of x, or in classes of one size."""
+    for method, enough in (
+        (cf.curves.EfficientPTRKernel("y ~ x"), 400),
+        (cf.curves.EfficientPTRKernel("y ~ x + z"), 700),
+        (cf.classification.EfficientPTRBayes("kind ~ x"), 1_000),
+    ):
+        schema = cf.Schema({**WIDE.columns, "z": cf.Numeric(0, 1)})
+        method.plan(schema, _PAIR, n=enough)
+        with refuses(cf.errors.PlanError):
+            method.plan(schema, _PAIR, n=200)
+
+
+def test_default_points_are_a_bandwidth_apart() -> None:
+    release = _released(cf.curves.EfficientPTRKernel("y ~ x"), SCHEMAS["plain"], n=4_000)
+    assert list(cf.infer(release).params.index) == [f"x = {at}" for at in ("2.5", "5", "7.5")]
 
 
 def test_settings_that_say_the_same_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.messages import refuses
 
 import confide as cf
 from confide.errors import NoResult, PlanError
+from confide.methods.regression.evidence.nested_models import ModelSums
 from confide_lab.experiments.model_comparison import criteria
 
 SCHEMA = cf.Schema(
@@ -71,6 +73,98 @@ def test_the_test_keeps_its_size_and_intervals_hold_the_records(name: str, effec
     assert 0.5 < float(np.sqrt(np.mean(np.square(off)))) < 1.6
     if effect == 0:
         assert binom.sf(rejected - 1, runs, 0.05) > 1e-4
+
+
+@pytest.mark.parametrize("along", [0, 4, None], ids=["where noise is large", "where it is small", "nowhere"])
+def test_intervals_hold_an_effect_in_any_direction_of_the_noise(along: int | None) -> None:
+    """A rare level that counts, left out with terms that do not: its noise is far above the mean noise. Sums as they stand, R = B = 1."""
+    runs, g = 2_000, np.random.default_rng(5)
+    noise = np.diag([1.0] + 7 * [0.2])
+    truth = np.zeros(8)
+    if along is not None:
+        truth[along] = 6.0
+    held, widths = 0, []
+    for _ in range(runs):
+        h = truth + np.sqrt(np.diag(noise)) * g.standard_normal(8)
+        gap = ModelSums(h, np.eye(8), noise, np.eye(8), h, 5_000.0, 5_000.0, 0.0, 0.0, 0.0).without(list(range(8)))
+        low, high = gap.interval("f", 0.05)
+        least = gap.interval("f", 1e-9)[0]
+        own = float(truth @ truth) / 8 / (5_000.0 / (5_000 - 8))
+        assert 0 <= least <= low
+        held += low - 1e-9 <= own <= high
+        widths.append(high - low)
+    assert binom.cdf(held, runs, 0.95) > 1e-4
+    sd = np.sqrt(2 * (noise**2).sum() + 4 * float(truth @ noise @ truth)) / 8
+    assert 0.7 < float(np.median(widths)) / (3.92 * sd) < 1.3
+
+
+def test_bic_counts_the_noise_of_n() -> None:
+    """What is left out fits nothing, so that the records' BIC is close to its least, which is log n: the noise of n moves that end."""
+    runs, n, sd, g = 2_000, 1_000.0, 40.0, np.random.default_rng(6)
+    held = {0.0: 0, sd: 0}
+    for _ in range(runs):
+        h = g.standard_normal(3)
+        count = n + sd * float(g.standard_normal())
+        gap = ModelSums(h, np.eye(3), np.eye(3), np.eye(3), h, n, count, 0.0, 0.0, 0.0).without([0, 1, 2])
+        for own in held:
+            low, high = replace(gap, sd_count=own).interval("bic", 0.05)
+            held[own] += low - 1e-9 <= -3 * np.log(n) <= high + 1e-9
+    assert binom.cdf(held[sd], runs, 0.95) > 1e-4
+    assert held[0.0] < 0.7 * runs
+    assert replace(gap, sd_count=sd).noise_sd("bic") > gap.noise_sd("bic")
+    assert replace(gap, sd_count=sd).interval("aic", 0.05)[0] == gap.interval("aic", 0.05)[0]
+
+
+def test_the_noise_of_n_is_that_of_the_release() -> None:
+    """A noisy count, of either method, is off by as much as BIC counts."""
+    for name in METHODS:
+        off = []
+        for seed in range(30):
+            records = _records(2_000, 200 + seed)[0]
+            sums = _fit(name, records, 1.0, seed, "y ~ x + z").sums
+            off.append((sums.count - 2_000) / sums.without([1]).sd_count)
+        # LeastSquares limits leverages, so that its count is a little below n
+        assert 0.6 < float(np.std(off)) < 1.5
+
+
+@pytest.mark.parametrize("effect", [5.0, 25.0])
+def test_intervals_hold_where_the_residual_sum_is_barely_told(effect: float) -> None:
+    """Of three sds of its noise: those that are told are chosen, and the less the lower the bar. In units of that noise."""
+    runs, told, held, size, g = 2_500, 0, 0, 0.06, np.random.default_rng(8)
+    for _ in range(runs):
+        rss, h = 3 + float(g.standard_normal()), np.sqrt(size) * (np.sqrt(effect) + g.standard_normal(1))
+        gap = ModelSums(h, np.eye(1), size * np.eye(1), np.eye(1), h, rss, 1_200.0, 0.0, 0.0, 1.0).without([0])
+        told += gap.told
+        low, high = gap.interval("aic", 0.05) if gap.told else (np.nan, np.nan)
+        held += low <= 1_200 * np.log1p(effect * size / 3) - 2 <= high
+    assert 0.7 * runs < told and binom.cdf(held, told, 0.95) > 1e-4
+
+
+def test_a_ratio_to_what_may_be_nothing_has_no_upper_end() -> None:
+    gap = ModelSums(np.ones(1), np.eye(1), np.eye(1) / 9, np.eye(1), np.ones(1), 2.2, 1_000.0, 0.0, 0.0, 1.0).without(
+        [0]
+    )
+    assert gap.told and np.isfinite(gap.interval("f", 0.05)).all()
+    low, high = gap.interval("f", 0.01)
+    assert low >= 0 and high == np.inf
+
+
+def test_it_says_which_ranges_the_records_are_within() -> None:
+    """Criteria are of clipped records, as the fit's note says; without ranges there is none."""
+    g = np.random.default_rng(4)
+    x, z = g.random(3_000), g.random(3_000)
+    records = {"x": x, "z": z, "y": np.exp(2 * x + g.normal(size=3_000))}
+    wide = cf.Schema({"x": cf.Numeric(0, 1), "z": cf.Numeric(0, 1), "y": cf.Numeric(0, 100_000)})
+    for bounds, said in (("auto", True), ("declared", False)):
+        method = cf.regression.SSP("y ~ x + z", bounds=bounds)
+        release = cf.release(
+            method, cf.read(records, wide), cf.GDP(20.0), ledger=None, noise=cf.noise.SimulatedNoise(1)
+        )
+        fit: Any = cf.infer(release)
+        found = cf.regression.compare_models(fit, "z")
+        notes = dict(found.legend)
+        assert ("Ranges" in notes) == said and notes.get("Ranges") == dict(fit.legend).get("Ranges")
+        assert ("\nRanges " in found.summary()) == said and found.ranges == fit.ranges
 
 
 def test_models_have_names_and_every_rendering() -> None:

@@ -58,6 +58,9 @@ class LossReport:
         The tables on which the mechanism ran.
     problems : tuple of str
         What else the functions do that they must not.
+    of : tuple
+        What was attacked: the names of mechanism, loss and statistic, the
+        sensitivity, and the loss up to which the mechanism is to run.
     """
 
     ratio: float
@@ -69,6 +72,7 @@ class LossReport:
     safe: int
     pair: tuple[Any, Any] = field(repr=False, default=(None, None))
     problems: tuple[str, ...] = ()
+    of: tuple[Any, ...] = field(repr=False, default=("", "", "", 0.0, 0.0))
 
     @property
     def violated(self) -> bool:
@@ -218,7 +222,14 @@ def falsify_loss(
         safe=worst.safe,
         pair=pair,
         problems=tuple(worst.problems),
+        of=attacked_on(mechanism, loss, statistic, sensitivity, epsilon),
     )
+
+
+def attacked_on(mechanism: Any, loss: Any, statistic: Any, sensitivity: float, epsilon: float) -> tuple[Any, ...]:
+    """What a report is on, as `LossReport.of` has it."""
+    names = (str(getattr(own, "__name__", type(own).__name__)) for own in (mechanism, loss, statistic))
+    return (*names, float(sensitivity), float(epsilon))
 
 
 def _fresh(axes: tuple[Axis, ...], n: int, generator: np.random.Generator, power: float) -> Array:
@@ -235,8 +246,12 @@ def _tables(
 ) -> Iterator[Array]:
     """Tables of several shapes, and those next to the unsafe set on the way from a safe one to an unsafe one."""
     made = [_fresh(axes, n, generator, power) for power in (1.0, 0.3, 3.0, 0.05, 20.0)]
-    for k in (0, 1):
-        made.append(np.tile(np.array([axis.corners()[k] for axis in axes], dtype=np.float64), (n, 1)))
+    ends = [np.array([axis.corners()[k] for axis in axes], dtype=np.float64) for k in (0, 1)]
+    made += [np.tile(end, (n, 1)) for end in ends]
+    # one record decides which half is the larger: what order statistics and votes move by most
+    made += [
+        np.concatenate([np.tile(ends[0], (low, 1)), np.tile(ends[1], (n - low, 1))]) for low in {n // 2, n - n // 2}
+    ]
     safe = [one for one in made if own.at(one) <= epsilon]
     unsafe = [one for one in made if own.at(one) > epsilon]
     for one in safe[:3]:

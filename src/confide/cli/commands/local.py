@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -273,11 +274,17 @@ def _pairs(text: str | None) -> Any:
         name, _, ends = part.rpartition("=")
         low, _, high = ends.partition(":")
         try:
-            found[name.strip()] = float(low), float(high)
+            pair = float(low), float(high)
         except ValueError:
             raise Refused(
                 f"--bounds takes two numbers, or a coefficient and its two, got {part!r}", "write --bounds x=0:2"
             ) from None
+        if not -inf < pair[0] < pair[1] < inf:
+            raise Refused(
+                f"--bounds takes two finite numbers, the lower one first, got {part!r}",
+                "write --bounds x=0:2, or --bounds -2:2 for all coefficients",
+            )
+        found[name.strip()] = pair
     return found[""] if set(found) == {""} else found or None
 
 

@@ -252,6 +252,15 @@ def refit(
             help="A synthetic table with its sidecar, or several of one release; then the released formula, or one with fewer terms.",
         ),
     ],
+    treatment: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Print the effects of this treatment of a trial instead: each arm less the control."
+        ),
+    ] = None,
+    control: Annotated[
+        str | None, typer.Option(metavar="ARM", help="The arm that --treatment compares with; left out, the first.")
+    ] = None,
     alpha: Alpha = None,
     *,
     drawings: Drawings,
@@ -265,15 +274,26 @@ def refit(
     Example:
 
     confide refit happy.parquet "happy ~ age" --report refit.html
+
+    confide refit trial.parquet --treatment arm --control placebo
     """
     session: Session = ctx.obj
     table, formula = _tables_and_formula(words)
     check_places(drawings.places, {f"the table {path}": path for path in table})
-    from confide.ask.synthesis import refit
+    if control is not None and treatment is None:
+        raise Refused(
+            "--control is an arm of a --treatment", f"add --treatment COLUMN, or leave --control {control} out"
+        )
+    if treatment is not None and len(table) > 1:
+        raise Refused("--treatment takes one table, because every file of a release has it", f"give {table[0]} alone")
+    from confide.ask.synthesis import refit, treatment_effects
 
     with drawings.reserved(force=written.force) as drawn:
         with session.doing("refit"):
-            result = refit(table[0] if len(table) == 1 else list(table), formula)
+            if treatment is None:
+                result = refit(table[0] if len(table) == 1 else list(table), formula)
+            else:
+                result = treatment_effects(table[0], treatment, control=control, formula=formula)
         show_result(session, result, alpha, drawn, drawings=drawings)
     answer_result(session, result, alpha, drawings)
 

@@ -193,7 +193,25 @@ def fitted(
     if not found:
         return _described(problem, np.full(rows.x.shape[1], nan), (0, len(starts)), h or 0.0, box)
     best, led = min(found, key=lambda one: one[0][0])
-    return _described(problem, best[1], (led, len(starts)), h or 0.0, box)
+    done = _described(problem, best[1], (led, len(starts)), h or 0.0, box)
+    return _settled(done, box) if box.closed and done.identified else done
+
+
+def _settled(done: Fitted, box: Box) -> Fitted:
+    """A minimum of a closed box, led to where its gradient is zero.
+
+    Where terms nearly follow from each other the loss hardly falls along a valley, and a descent may stop in it before it comes to the
+    edge. A Newton step is what is missing; where it leads beyond the edge, the minimum is on the edge.
+    """
+    theta = done.theta - np.linalg.solve(done.curvature, done.corrected.value(done.theta)[1])
+    if not np.isfinite(theta).all():
+        return done
+    if not box.within(theta):
+        return _described(done.corrected, box.clip(theta), done.starts, done.h, box)
+    if done.corrected.value(theta)[0] > done.corrected.value(done.theta)[0]:
+        return done
+    moved = _described(done.corrected, theta, done.starts, done.h, box)
+    return moved if moved.identified else done
 
 
 def closed_form(method: str, rows: Rows, again: Rows) -> Array:

@@ -66,13 +66,19 @@ from confide.schema import Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import BITS
 from confide.sums.integer_functions import FunctionOf
-from confide.sums.safety_bounds import Replying, class_means_alpha, class_means_gamma, class_weight, least_class_size
+from confide.sums.safety_bounds import (
+    NOISE,
+    Replying,
+    class_means_alpha,
+    class_means_gamma,
+    class_weight,
+    least_class_size,
+    smallest_plan,
+)
 
 _FINE = 1 << BITS
 # What the counts may add to alpha^2, of what the means take.
 _SHARE = 0.05
-# The default least size is this part of the size that all classes would have if they were even; and the n it takes where none is given.
-_EVEN, _USUAL = 4, 1_000
 
 
 @dataclass(frozen=True)
@@ -172,14 +178,15 @@ class EfficientPTRBayes(Replying, OfClasses):
     c0 : float, optional
         Least share of a class that the noise is made for, about half of the
         least share to expect. Then L = floor(c0 n) + 1, and n has to be public.
-        Give `c0` or `least`, or neither. By default L is a quarter of the size
-        that classes of one size would have, of n records, or of 1,000 without n.
+        Give `c0` or `least`, or neither. By default L is such that the SD of the
+        noise of a mean is 5% of its feature's range.
     least : int, optional
         Least number L of records of a class that the noise is made for.
     gamma_plan : float, optional
         Number of records above L - 1 in the smallest class that passes with
         probability 1 - beta. By default 3 L/4, so that a share of 1.75 c0 has a
-        reply.
+        reply. Without `least` and `c0`, L and `gamma_plan` are such that the
+        smallest class may be as small as can be.
     beta : float, default 0.001
         Probability that the release declines at `gamma_plan`.
 
@@ -258,18 +265,20 @@ class EfficientPTRBayes(Replying, OfClasses):
         Raises `PrivacyError` for a guarantee without a delta.
         """
         own = self._own(schema)
-        least = self._least(own, n)
-        if n is not None and n >= 0:
-            self._check_room(len(own.classes), least, n)
         allowance = Allowance.of(privacy, self, schema, failure=Fraction(1, 2))
+        least, gamma = self._sizes(own, allowance, n)
+        if n is not None and n >= 0:
+            self._check_room(len(own.classes), least, gamma, n)
         rows, radius = self._rows(own), self._radius(own)
-        statistics: dict[str, Statistic] = {"safety": ClassSafety(rows, least), "means": SafeMeans(rows, least)}
-        law = allowance.reply(self._gamma(least), self.beta)
+        means = SafeMeans(rows, least)
+        statistics: dict[str, Statistic] = {"safety": ClassSafety(rows, least), "means": means}
+        law = allowance.reply(gamma, self.beta)
         share, slope = law.spent, sqrt(float(law.spent)) * law.mu
         # the share is rounded to a millionth, which may cost a little of the reach
         enough = least + max(ceil(law.sure / slope - 1e-3), 0)
         squares = Fraction(0) if self.variance == "identity" else _SQUARES * (1 - share)
-        then = [allowance.spend("means", statistics["means"], 1 - share - squares)]
+        sd = means.alpha / means.map.steps / (law.mu * sqrt(float(1 - share - squares)))
+        then = [allowance.spend("means", means, 1 - share - squares)]
         if squares:
             statistics["squares"] = Total(SquareRows(own, radius), nonnegative=True)
             then.append(allowance.spend("squares", statistics["squares"], squares))
@@ -282,7 +291,7 @@ class EfficientPTRBayes(Replying, OfClasses):
             n=n,
             constants={"least": least, "radius": radius, "planned reply": law.promised, "records for a reply": enough},
             target=self._target(own),
-            intervals_for=f"{self._intervals_for()}. {self._reply_words(len(own.classes), least, enough, n)}",
+            intervals_for=f"{self._intervals_for()}. {self._reply_words(len(own.classes), least, enough, sd, n)}",
             warnings=(
                 *parse_formula(own.design.formula, own.design.schema).notes,
                 *law.remarks("give a larger one, or take ClassMeans, which always replies"),
@@ -292,11 +301,22 @@ class EfficientPTRBayes(Replying, OfClasses):
     def _rows(self, own: ClassDesign) -> ClassRows:
         return ClassRows(own, self._radius(own), 1)
 
+    def _sizes(self, own: ClassDesign, allowance: Allowance, n: int | None) -> tuple[int, float]:
+        """(L, gamma_plan)."""
+        if self.least is not None or self.c0 is not None:
+            least = self._least(own, n)
+            return least, self._gamma(least)
+        law, part = allowance.reply(2.0, self.beta), float(1 if self.variance == "identity" else 1 - _SQUARES)
+        # alpha is a little below this over L, in half-ranges
+        reach = self._radius(own) * sqrt(8 * (1 + _SHARE))
+        free = reach / 2 / (law.mu * sqrt(part) * NOISE)
+        size, gamma = smallest_plan(free, law.sure / law.mu, self.gamma_plan)
+        return max(ceil(size), 2), gamma
+
     def _least(self, own: ClassDesign, n: int | None) -> int:
         if self.least is not None:
             return self.least
-        if self.c0 is None:
-            return max((_USUAL if n is None else n) // (_EVEN * len(own.classes)) + 1, 2)
+        assert self.c0 is not None
         if self.c0 >= 1 / len(own.classes):
             raise PlanError(
                 f"c0 = {self.c0!r} is not below one over the number of classes, {1 / len(own.classes):.4g}: not all {len(own.classes)} "
@@ -310,13 +330,13 @@ class EfficientPTRBayes(Replying, OfClasses):
         """Records above L - 1 that the reply is planned for."""
         return max(3 * least / 4 if self.gamma_plan is None else float(self.gamma_plan), 1.5)
 
-    def _check_room(self, classes: int, least: int, n: int) -> None:
+    def _check_room(self, classes: int, least: int, gamma: float, n: int) -> None:
         """`PlanError` where even classes of equal size are too small for the planned reply."""
-        needed = ceil(least - 1 + self._gamma(least))
+        needed = ceil(least - 1 + gamma)
         if needed * classes <= n:
             return
         said = (
-            f"a reply cannot be planned for: with L = {least:,} and gamma_plan = {self._gamma(least):.4g} the smallest class needs "
+            f"a reply cannot be planned for: with L = {least:,} and gamma_plan = {gamma:.4g} the smallest class needs "
             f"{needed:,} records, {classes} classes {needed * classes:,} in all, and there are {n:,}"
         )
         room = n // classes + 1
@@ -325,6 +345,11 @@ class EfficientPTRBayes(Replying, OfClasses):
             raise PlanError(
                 f"{said}; take ClassMeans, which always replies"
                 + ("" if self.gamma_plan is None else ", or leave gamma_plan out")
+            )
+        if self.least is None and self.c0 is None:
+            raise PlanError(
+                f"{said}",
+                f"ask for a larger budget, take more noise with least={most - 1} at most, or ClassMeans, which always replies",
             )
         if self.least is not None:
             raise PlanError(
@@ -337,14 +362,17 @@ class EfficientPTRBayes(Replying, OfClasses):
             f"take about half of the least share of a class to expect, c0={highest:g} at most, or ClassMeans, which always replies",
         )
 
-    def _reply_words(self, classes: int, least: int, enough: int, n: int | None) -> str:
-        """When there is a reply; printed with the plan."""
+    def _reply_words(self, classes: int, least: int, enough: int, noise: float, n: int | None) -> str:
+        """When there is a reply, and how much noise its means have; printed with the plan. noise: its SD in half-ranges."""
         words = (
             f"It replies with probability {1 - self.beta:.12g} if the smallest class has at least {enough:,} records"
         )
         if n is not None:
             words += f" ({enough / n:.2g} of {n:,})" if enough * classes <= n else f", which {n:,} records cannot have"
-        return f"{words}, and hardly ever at L = {least:,} or fewer"
+        return (
+            f"{words}, and hardly ever at L = {least:,} or fewer. The noise of a mean has an SD of {noise / 2:.1%} of its "
+            "feature's range"
+        )
 
     def _intervals_for(self) -> str:
         return self._covered("independent records, given a reply")

@@ -39,16 +39,14 @@ from confide.results.pages.content import check_names
 from confide.schema import CodedFrame, ModelMatrix, Schema
 from confide.schema.formulas.formula import parse_formula
 from confide.sums.coding import corner_pairs
-from confide.sums.safety_bounds import Replying
+from confide.sums.safety_bounds import NOISE, Replying, smallest_plan
 
 _SUMS, _MOMENTS = Fraction(1, 20), Fraction(1, 20)
 _POINTS = 1_000
 # Of points and bandwidths: the square of a point in bandwidths is a float.
 _FAR = 1e50
-# By default: so many even records lie near a point, no bandwidth is above this share of a range, least is this part of the even sum.
-_NEAR, _WIDEST, _EVEN = 200.0, 0.25, 0.25
-# The number of records that defaults are made for where none is given.
-_USUAL = 1_000
+# The default bandwidth, and how far apart default points are, over the range of a feature.
+_WIDE = 0.25
 
 
 @dataclass(frozen=True)
@@ -66,16 +64,15 @@ class EfficientPTRKernel(Replying):
         Formula ``"y ~ a + b"`` with numeric features.
     points : sequence of float or of tuples, optional
         Public points: numbers for one feature, or one tuple for each point. By
-        default five within the bounds of one feature. Of several features the
-        middle, and a quarter to either side of it along each.
+        default the middle of the bounds, and a quarter of the range to either
+        side of it along each feature: points one default bandwidth apart.
     bandwidth : float or sequence of float, optional
         Bandwidth of all features, or one for each, in their units. By default
-        a share of each range that falls with the public n (1,000 without one).
-        It is at least the share at which 200 even records lie near a point.
+        a quarter of each range.
     least : float, optional
         Kernel sum that the noise is made for, in records at the kernel's peak
-        (d0/B), above 1. Give `least` or `c0`, or neither. By default a quarter
-        of the sum that n even records would have.
+        (d0/B), above 1. Give `least` or `c0`, or neither. By default so many
+        that the SD of a value's noise is 5% of the response's range.
     c0 : float, optional
         The same as d0 over n, in units of a density. It needs the public n.
     kernel : {"gaussian", "epanechnikov"}, default "gaussian"
@@ -83,7 +80,8 @@ class EfficientPTRKernel(Replying):
     gamma_plan : float, optional
         What the kernel sum exceeds `least` by when the test passes with
         probability 1 - beta. By default `least`, so that the sum is twice
-        `least`.
+        `least`. Without `least`, both are such that the sum is as small as can
+        be.
     beta : float, default 0.001
         Probability that the release declines at `gamma_plan`.
     residual_bound : float, optional
@@ -171,11 +169,12 @@ class EfficientPTRKernel(Replying):
     ) -> Plan:
         """The test and what follows it. n: the number of records, which c0 is a share of.
 
-        Raises `PlanError` for a formula or setting that cannot work, `PrivacyError` for a request without a delta.
+        Raises `PlanError` for a formula or setting that cannot work, and where no n records have the kernel sums for a reply. Raises
+        `PrivacyError` for a request without a delta.
         """
-        rows = self._rows(schema, n)
-        d0 = self._d0(rows, n)
+        rows = self._rows(schema)
         allowance = Allowance.of(privacy, self, schema, failure=Fraction(1, 2))
+        d0, gamma = self._sizes(rows, allowance, n)
         curve, safety = PointCurve(rows, d0), KernelSafety(rows, d0)
         statistics: dict[str, Statistic] = {
             "safety": safety,
@@ -185,10 +184,12 @@ class EfficientPTRKernel(Replying):
             ),
             "moments": Total(PointMoments(rows, self._tau(rows.design)), nonnegative=True),
         }
-        law = allowance.reply(self.gamma_plan or max(d0 / WEIGHT, 2.0), self.beta)
+        law = allowance.reply(gamma, self.beta)
         rest = 1 - law.spent
         shares = {"curve": rest * (1 - _SUMS - _MOMENTS), "sums": rest * _SUMS, "moments": rest * _MOMENTS}
         then = Composed(tuple(allowance.spend(name, statistics[name], part) for name, part in shares.items()))
+        noise = curve.alpha / (law.mu * sqrt(float(shares["curve"])))
+        enough = d0 / WEIGHT + 1 + law.sure / (law.mu * sqrt(float(law.spent)))
         return Plan.of(
             self,
             schema,
@@ -199,55 +200,76 @@ class EfficientPTRKernel(Replying):
             passes=2,
             constants={"d0": d0, "alpha": curve.alpha, "planned reply": law.promised},
             target=self._target(rows),
-            intervals_for=_INTERVALS_FOR,
+            intervals_for=f"{_INTERVALS_FOR}. {self._reply_words(rows, noise, enough)}",
             warnings=(
                 *parse_formula(rows.design.formula, rows.design.schema).notes,
                 *law.remarks("lower least, which raises the safety, or take Kernel, which always replies"),
             ),
         )
 
-    def _rows(self, schema: Any, n: int | None) -> PointRows:
+    def _rows(self, schema: Any) -> PointRows:
         whole = Schema.of(schema)
         design = ModelMatrix.of(self.formula, whole, term_bounds=self.term_bounds)
         d = len(design.terms)
         if not d or any(term.binary for term in design.terms):
             raise PlanError(f"{self.name} takes numeric features, as in 'y ~ a + b'; indicators have no kernel")
         check_names(Curve, (term.name for term in design.terms))
-        points, widths = self.points, self._widths(design, n)
+        points, widths = self.points, self._widths(design)
         if points is None:
             points = _default_points([(float(term.low), float(term.high)) for term in design.terms])
         if len(widths) != d or any(len(point) != d for point in points):
             raise PlanError(f"the formula has {d} features, so each point and the bandwidths must have {d} numbers")
         return PointRows(design, tuple(points), widths, self.kernel)
 
-    def _widths(self, design: ModelMatrix, n: int | None) -> tuple[float, ...]:
+    def _widths(self, design: ModelMatrix) -> tuple[float, ...]:
         """The bandwidths, those by default in ranges of the features."""
-        d = len(design.terms)
         if self.bandwidth is None:
-            n = _USUAL if n is None else max(n, 1)
-            share = max(usual_share(n), (_NEAR / n) ** (1 / d) / _mass(self.kernel))
-            return tuple(min(share, _WIDEST) * float(term.high - term.low) for term in design.terms)
-        return (float(self.bandwidth),) * d if is_finite(self.bandwidth) else tuple(map(float, self.bandwidth))  # type: ignore[arg-type]
+            return tuple(_WIDE * float(term.high - term.low) for term in design.terms)
+        widths = self.bandwidth if isinstance(self.bandwidth, Iterable) else (self.bandwidth,) * len(design.terms)
+        return tuple(map(float, widths))
 
-    def _d0(self, rows: PointRows, n: int | None) -> int:
-        """d0 in the integers of the weights."""
-        least = self.least
-        # over B, the peak of a kernel that integrates to 1
-        mass = _mass(self.kernel)
+    def _sizes(self, rows: PointRows, allowance: Allowance, n: int | None) -> tuple[int, float]:
+        """(d0 in the integers of the weights, gamma_plan)."""
+        least, gamma = self.least, self.gamma_plan
         if least is None and self.c0 is not None:
             if n is None:
                 raise PlanError("c0 is a share of the public number of records", "give n=, or least= instead of c0")
-            least = self.c0 * n * prod(mass * h for h in rows.bandwidths)
-        elif least is None:
-            ranges = [float(term.high - term.low) for term in rows.design.terms]
-            even = prod(min(mass * h / wide, 1.0) for h, wide in zip(rows.bandwidths, ranges, strict=True))
-            least = max((_USUAL if n is None else n) * even * _EVEN, 1.5)
+            # over B, the peak of a kernel that integrates to 1
+            least = self.c0 * n * prod(_mass(self.kernel) * h for h in rows.bandwidths)
+        if least is None:
+            # a test of no cost leaves this share of squared mu for the curve, whose values move by alpha = 2/least times this reach
+            law, part = allowance.reply(2.0, self.beta), float(1 - _SUMS - _MOMENTS)
+            free = PointCurve(rows, WEIGHT).alpha / 2 / (law.mu * sqrt(part) * NOISE)
+            least, gamma = smallest_plan(free, law.sure / law.mu, gamma)
+            least = max(least, 1.5)
+            if n is not None and n >= 0:
+                self._check_room(rows, least + gamma, n)
         if not least > 1:
             raise PlanError(
                 f"the kernel sum that the noise is made for must exceed one record at the peak, got {least:.4g}",
                 "take a larger bandwidth, c0 or least",
             )
-        return int(least * WEIGHT)
+        return int(least * WEIGHT), gamma or max(int(least * WEIGHT) / WEIGHT, 2.0)
+
+    def _check_room(self, rows: PointRows, needed: float, n: int) -> None:
+        """`PlanError` where no n records have the kernel sum of the defaults at every point."""
+        # the smallest of the sums is below their mean, and a record adds a bounded amount to all of them together
+        most = n * rows.largest(1) / len(rows.points) / WEIGHT
+        if most <= needed:
+            raise PlanError(
+                f"a reply cannot be planned for: the kernel sum at every point must be at least {needed:,.4g} records, and {n:,} records "
+                f"have {most:,.4g} at most at one of them",
+                "take a larger budget, fewer points or points that lie closer, least=, which allows more noise, or Kernel, which always "
+                "replies",
+            )
+
+    def _reply_words(self, rows: PointRows, noise: float, enough: float) -> str:
+        """How much noise an answer has, and when there is one; printed with the plan. noise: its SD in half-ranges of the response."""
+        half = float(rows.design.response.high - rows.design.response.low) / 2
+        return (
+            f"An answer has noise of SD {half * noise:.3g}, {noise / 2:.1%} of the response's range. It comes with probability "
+            f"{1 - self.beta:.12g} if the kernel sum at every point is at least {enough:,.4g} records"
+        )
 
     def _tau(self, design: ModelMatrix) -> float:
         half = float(design.response.high - design.response.low) / 2
@@ -283,7 +305,7 @@ class EfficientPTRKernel(Replying):
     def infer(self, release: Release, options: ResultOptions | None = None) -> Curve:
         """The values at the points, or a result with status "declined". `PlanError` for any option, because there is none."""
         (options or ResultOptions()).only()
-        rows, d0 = self._rows(release.plan.declared, release.plan.n), int(release.plan.constants["d0"])
+        rows, d0 = self._rows(release.plan.declared), int(release.plan.constants["d0"])
         design, m = rows.design, len(rows.points)
         low, high = float(design.response.low), float(design.response.high)
         middle, half = low + (high - low) / 2, (high - low) / 2
@@ -330,7 +352,7 @@ class EfficientPTRKernel(Replying):
 
     def reference(self, frame: Any) -> Mapping[str, float]:
         """E[K y]/E[K] at the points."""
-        rows = self._rows(CodedFrame.checked(frame).schema, len(frame))
+        rows = self._rows(CodedFrame.checked(frame).schema)
         features = tuple(term.name for term in rows.design.terms)
         found = smooth(frame, rows.design, np.array(rows.points), np.array(rows.bandwidths), rows.kernel)
         return dict(zip(point_names(features, rows.points), map(float, found), strict=True))
@@ -339,7 +361,7 @@ class EfficientPTRKernel(Replying):
         """One point with opposite responses, and opposite corners. None with derived terms."""
         if schema is None:
             return
-        rows = self._rows(schema, _USUAL)
+        rows = self._rows(schema)
         yield from corner_pairs(rows.design, schema)
         names = [term.plain for term in (*rows.design.terms, rows.design.response)]
         if None not in names:
@@ -368,21 +390,18 @@ def _mass(kernel: str) -> float:
 
 
 def _default_points(ranges: Sequence[tuple[float, float]]) -> tuple[tuple[float, ...], ...]:
-    """Five points of one feature; of several the middle, and a quarter of the range to either side of it along each.
+    """The middle of the box, and a quarter of the range to either side of it along each feature; in order where there is one.
 
     >>> _default_points([(0.0, 10.0)])
-    ((2.0,), (3.5,), (5.0,), (6.5,), (8.0,))
+    ((2.5,), (5.0,), (7.5,))
     """
-    if len(ranges) == 1:
-        ((low, high),) = ranges
-        return tuple((low + k * (high - low) / 20,) for k in (4, 7, 10, 13, 16))
     middle = tuple(low + (high - low) / 2 for low, high in ranges)
     sides = [
         (*middle[:j], middle[j] + part * (high - low), *middle[j + 1 :])
         for j, (low, high) in enumerate(ranges)
-        for part in (-0.25, 0.25)
+        for part in (-_WIDE, _WIDE)
     ]
-    return (middle, *sides)
+    return tuple(sorted((middle, *sides))) if len(ranges) == 1 else (middle, *sides)
 
 
 def _points(given: Any) -> tuple[tuple[float, ...], ...]:

@@ -30,6 +30,7 @@ from confide.results.pages.content import missing_rules
 from confide.schema import Schema
 
 KINDS = ("credible", "confidence")
+_STOOD_IN = "the number of records is public: {}. Declare on_missing for another value"
 _SUMS, _RECORDS = "sums", "records"
 # Half of a 95 % interval in standard errors.
 _Z = 1.959963984540054
@@ -93,16 +94,13 @@ class IntervalMethod(Method):
         """Plan one noisy sum. Raises `PlanError` for a column of another kind, or with too few records."""
         allowance = Allowance.of(privacy, self, schema)
         pure = isinstance(allowance.level, PureDP)
-        rows = self._whole(schema, pure)
+        rows, stand_ins = self._whole(schema, pure)
         self._enough(rows, n)
         sums, records = Replaced(rows), Total(Records(schema, rows.columns[0]), nonnegative=True)
         spend = allowance.spend(_SUMS, sums, Fraction(1), law="discrete_laplace" if pure and self.whole else "")
         facts = dict(self.facts(rows))
-        said = (
-            f"the number of records is public: {text}. Declare on_missing for another value"
-            for _, text in _stand_ins(schema, rows)
-        )
-        facts["warnings"] = (*facts.get("warnings", ()), *said)
+        if stand_ins:
+            facts["warnings"] = (*facts.get("warnings", ()), _STOOD_IN.format(stand_ins))
         return Plan.of(self, schema, allowance, spend, {_SUMS: sums, _RECORDS: records}, n=n, **facts)
 
     def _enough(self, rows: Any, n: int | None) -> None:
@@ -122,23 +120,23 @@ class IntervalMethod(Method):
         if options is not None:
             options.only(*self.asks)
         kind = checked_kind(asked.kind or self.kind, self.kinds, self.name)
-        schema = release.plan.declared
-        rows = self._whole(schema, release[_SUMS].law.endswith("laplace"))
+        rows, stand_ins = self._whole(release.plan.declared, release[_SUMS].law.endswith("laplace"))
         n = int(release.public[_RECORDS][0])
-        found: Any
         if kind == "confidence":
-            found = self.confidence(release, rows, n)
+            found: Any = self.confidence(release, rows, n)
         else:
-            prior = self._prior(self.prior if asked.prior is None else asked.prior)
-            found = self.credible(release, rows, n, prior)
-        told: Result = replace(found, facts=(*found.facts, *_stand_ins(schema, rows)))
+            found = self.credible(release, rows, n, self._prior(self.prior if asked.prior is None else asked.prior))
+        told: Result = replace(found, facts=(*found.facts, ("Missing", stand_ins))) if stand_ins else found
         return shown(told, release)
 
-    def _whole(self, schema: Schema, pure: bool) -> Any:
-        """The record map in which a missing value counts as a public one, so that no record is excluded."""
+    def _whole(self, schema: Schema, pure: bool) -> tuple[Any, str]:
+        """The record map in which a missing value counts as a public one, so that no record is excluded, and what is said of that."""
         rows = self.rows(schema, pure)
+        dropping = [name for name in rows.columns if schema[name].on_missing == "drop"]
+        if not dropping:
+            return rows, ""
         whole = stood_in(schema, rows.columns)
-        return rows if whole is schema else self.rows(whole, pure)
+        return self.rows(whole, pure), missing_rules({name: whole[name] for name in dropping})
 
     def law(self, release: Release, unit: float = 1.0) -> NoiseLaw:
         """Of each released number; unit: how many of its integers make one unit."""
@@ -147,13 +145,6 @@ class IntervalMethod(Method):
     def sums(self, release: Release) -> Any:
         """The released numbers, in the map's own integers."""
         return release[_SUMS].decode()
-
-
-def _stand_ins(schema: Schema, rows: Any) -> tuple[tuple[str, str], ...]:
-    """What a missing value counts as where the schema would exclude its record."""
-    whole = stood_in(schema, rows.columns)
-    chosen = {name: whole[name] for name in rows.columns if whole[name] != schema[name]}
-    return (("Missing", missing_rules(chosen)),) if chosen else ()
 
 
 def share_alone(p: Any, size: Any) -> Any:

@@ -105,8 +105,6 @@ def whole_frame(frame: Any, columns: tuple[str, ...]) -> CodedFrame:
 
 def _present(rows: RecordMap, schema: Schema, codes: Codes) -> Codes:
     """Codes in which each missing one is that of its column's value for it: a source may have another rule for the column."""
-    if not (codes < 0).any():
-        return codes
     instead = np.array([[schema[name].missing_code] for name in rows.columns])
     return np.where(codes < 0, instead, codes)
 
@@ -162,7 +160,7 @@ class LevelRows(OfColumn):
         return self._digest("levels", list(self.levels))
 
     def __call__(self, codes: Codes) -> Codes:
-        codes = _present(self, self.schema, codes)
+        codes = _present(self, self.schema, codes) if (codes < 0).any() else codes
         return np.asarray(codes[0][None, :] == np.array(self.levels, dtype=np.float64)[:, None], dtype=np.float64)
 
 
@@ -195,7 +193,7 @@ class PairRows(RecordMap):
         return digest(["pairs", *(self.schema[name].to_dict() for name in self.columns), *self.columns])
 
     def __call__(self, codes: Codes) -> Codes:
-        codes = _present(self, self.schema, codes)
+        codes = _present(self, self.schema, codes) if (codes < 0).any() else codes
         place = codes[0] * self.shape[1] + codes[1]
         return np.asarray(place[None, :] == np.arange(self.width, dtype=np.float64)[:, None], dtype=np.float64)
 
@@ -233,7 +231,8 @@ class MomentRows(OfColumn):
         return self._digest("four moments", self.pure)
 
     def __call__(self, codes: Codes) -> Codes:
-        z = 2.0 * _present(self, self.schema, codes)[0] / (self.schema[self.column].steps - 1) - 1.0
+        codes = _present(self, self.schema, codes) if (codes < 0).any() else codes
+        z = 2.0 * codes[0] / (self.schema[self.column].steps - 1) - 1.0
         square = z * z
         left = 1.0 - square
         rows = np.stack([z, left, z * left, square * left])
@@ -307,7 +306,8 @@ class ProductRows(DesignRows):
         return (self.pure,)
 
     def __call__(self, codes: Codes) -> Codes:
-        terms, _ = self.design.codes(_present(self, self.design.schema, codes))
+        codes = _present(self, self.design.schema, codes) if (codes < 0).any() else codes
+        terms, _ = self.design.codes(codes)
         centre, unit = self.scaling
         rows = [np.ones(terms.shape[1])] if self.design.intercept else []
         for own, term, c, u in zip(terms, (*self.design.terms, self.design.response), centre, unit, strict=True):

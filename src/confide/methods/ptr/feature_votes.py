@@ -1,14 +1,17 @@
 """Features of a linear or logistic model, chosen by votes of blocks of records: generalized propose-test-release with a loss of 0.
 
-The records are divided into B blocks by their positions, which are public. Each block votes for the k features that a greedy forward
-search takes. Released is the set of the k features with most votes, where a test finds it stable.
+The records are divided into B blocks by their positions in an order that the release draws without looking at them. Each block votes for
+the k features that a greedy forward search takes. A block that has no choice does not vote. It has less than k + 2 records, which any
+features fit, or k features or fewer vary in it, or its response does not vary. Otherwise it would vote for those that a formula names
+first, and all of these blocks would agree. Equal gains are taken from another place of the formula in each block. Released is the set of
+the k features with most votes, where a test finds it stable.
 
 Guarantee: ApproxDP(epsilon, delta), substitution with a public number of records, of `GeneralizedRelease` with the whole epsilon for the
-test. The statistic is the gap between the votes of the feature in place k and of that in place k + 1. One record is in one block, which
-changes its own votes: each count moves by at most 1, and a gap of ordered counts by at most 2. Where the gap is above 2, every neighbor has
-the same set. The mechanism, which is the set without noise, has the loss 0 there; elsewhere it is infinite. Nothing is asserted here: both
-are proved for any search within a block. Source: Redberg, Zhu, Wang 2023, C.4, names it and prints no algorithm; votes of blocks: Kifer,
-Smith, Thakurta 2012; stability of the winner: Vadhan 2017, section 3.
+test. The statistic is the gap between the votes of the feature in place k and of that in place k + 1. One row of a table is in one block
+and changes its votes alone. Each count moves by at most 1, and a gap of ordered counts by at most 2. Where the gap is above 2, every
+neighbor has the same set. The mechanism, which is the set without noise, has the loss 0 there; elsewhere it is infinite. Nothing is
+asserted here: both are proved for any search within a block. Source: Redberg, Zhu, Wang 2023, C.4, names it and prints no algorithm; votes
+of blocks: Kifer, Smith, Thakurta 2012; stability of the winner: Vadhan 2017, section 3.
 
 Interval: none. An estimate on the chosen features from the same records does not know of the choice.
 """
@@ -29,6 +32,8 @@ from confide.guarantees.validation import is_count
 #: A gap of this size in votes is what one record may close.
 MOVES = 2.0
 _RIDGE = 1e-6
+# What rounding alone makes of a gain or of a length, of 1.
+_ALIKE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,13 @@ class FeatureVotes:
         """How many blocks take each feature, (features,)."""
         found = np.zeros(self.features, dtype=np.int64)
         for first in range(self.blocks):
-            found[forward(table[first :: self.blocks], self.chosen)] += 1
+            found[forward(table[first :: self.blocks], self.chosen, first % self.features)] += 1
         return found
+
+    @property
+    def least(self) -> int:
+        """How many records a block must have to vote."""
+        return self.chosen + 2
 
     def statistic(self, table: Array) -> float:
         """The gap between the last feature that is chosen and the first that is not."""
@@ -77,27 +87,40 @@ class FeatureVotes:
         return 0.0 if gap > MOVES else inf
 
 
-def forward(rows: Array, k: int) -> NDArray[np.int64]:
-    """The k features that a greedy forward search of least squares takes, in standard deviations of each; the first ones where it cannot.
+def forward(rows: Array, k: int, first: int = 0) -> NDArray[np.int64]:
+    """The k features that a greedy forward search of least squares takes, in standard deviations of each; none where it has no choice.
 
-    >>> forward(np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 0.0], [2.0, 1.0, 2.1], [3.0, 0.0, 0.2]]), 1).tolist()
-    [1]
+    first: the feature that is taken before others of the same gain, then those after it. A search ends early where nothing is left to
+    explain.
+
+    >>> rows = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 0.0], [2.0, 1.0, 2.1], [3.0, 0.0, 0.2]])
+    >>> forward(rows, 1).tolist(), forward(rows[:2], 1).tolist()
+    ([1], [])
     """
-    own = rows - rows.mean(axis=0) if len(rows) else rows
+    none = np.zeros(0, dtype=np.int64)
+    if len(rows) < k + 2:
+        return none
+    own = rows - rows.mean(axis=0)
     size = np.sqrt(np.square(own).sum(axis=0))
-    own = own / np.where(size > 0, size, 1.0)
+    varies = size > _ALIKE * np.sqrt(np.square(rows).sum(axis=0))
+    if not varies[-1] or int(varies[:-1].sum()) <= k:
+        return none
+    own = np.where(varies, own / np.where(varies, size, 1.0), 0.0)
     x, left = own[:, :-1].copy(), own[:, -1].copy()
     taken: list[int] = []
     for _ in range(k):
         length = np.square(x).sum(axis=0)
-        gain = np.where(length > _RIDGE, np.square(x.T @ left) / np.maximum(length, _RIDGE), -1.0)
-        gain[taken] = -2.0
-        best = int(np.argmax(gain))
+        gain = np.where(length > _RIDGE, np.square(x.T @ left) / np.maximum(length, _RIDGE), 0.0)
+        gain[taken] = 0.0
+        most = float(gain.max())
+        if most <= _ALIKE:
+            break
+        ahead = np.roll(gain >= most - _ALIKE, -first)
+        best = (int(np.argmax(ahead)) + first) % len(gain)
         taken.append(best)
-        if length[best] > _RIDGE:
-            axis = x[:, best] / np.sqrt(length[best])
-            left = left - axis * (axis @ left)
-            x = x - np.outer(axis, axis @ x)
+        axis = x[:, best] / np.sqrt(length[best])
+        left = left - axis * (axis @ left)
+        x = x - np.outer(axis, axis @ x)
     return np.array(taken, dtype=np.int64)
 
 

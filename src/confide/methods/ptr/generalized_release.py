@@ -16,8 +16,12 @@ add. Proof, for an ordered pair (X, X'):
 The case is that of the first argument, for every pair and order. Test and mechanism draw separate noise. This is Theorem 4.3 of Redberg,
 Zhu, Wang 2023 as corrected (evidence/errata.md): the deltas belong to different data, and one direction of the loss is enough.
 
+The functions get the records in an order that each release draws without looking at them. So the orders of two neighbors can be drawn
+together such that the tables differ in one row (`confide.sums.blocks.record_block`). The proof holds for each such pair of tables, and by
+joint convexity for the mixture. In an order by contents one record would shift the rows after it, and blocks of rows would all change.
+
 What cannot be enforced for a user's functions is asserted, and the guarantee lists it. One record moves the statistic by at
-most its sensitivity, the mechanism has the stated loss, and that the loss does not rise with the statistic. Planning attacks the
+most its sensitivity, the mechanism has the stated loss, and the loss does not rise with the statistic. Planning attacks the
 first two on tables drawn from the schema (`confide.audit.falsify_loss`), before anything is charged, and checks the third on the values
 found there. A mechanism that raises on the records declines, as one that is refused: raising is an outcome for which its loss must hold.
 
@@ -27,7 +31,7 @@ Interval: none, because how the mechanism's output varies between samples is not
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -46,7 +50,7 @@ from confide.methods.ptr.classic import geometric_threshold
 from confide.methods.ptr.feature_votes import MOVES, FeatureVotes
 from confide.results import Estimates
 from confide.schema import Schema
-from confide.sums.blocks.record_block import Collected, code_name, not_in_file
+from confide.sums.blocks.record_block import BY, Collected, code_name, divided, fresh_key, not_in_file
 from confide.sums.columns import ColumnCodes, chosen_columns
 
 _FINE = 1 << 20
@@ -158,9 +162,9 @@ class GeneralizedRelease(Method):
         put = object.__setattr__
         for own in ("columns", "names"):
             given = getattr(self, own)
-            if given is not None and not isinstance(given, Sequence):
-                raise PlanError(f"{own} must be a list of names, got {given!r}")
             if given is not None:
+                if not isinstance(given, Iterable):
+                    raise PlanError(f"{own} must be names, got {given!r}", f"write {own}=('x', 'y'), or leave it out")
                 put(self, own, (given,) if isinstance(given, str) else tuple(map(str, given)))
         if self.names is not None and len(set(self.names)) != self.dim:
             raise PlanError(f"names must be {self.dim} different names, got {self.names!r}")
@@ -177,6 +181,11 @@ class GeneralizedRelease(Method):
         """(e_t, e): what the test has of epsilon, and what the mechanism's loss may be."""
         test = Fraction(self.test_share) * Fraction(epsilon)
         return test, Fraction(epsilon) - test
+
+    def taken_off(self, epsilon: float, delta: float) -> float:
+        """T, in units of the statistic: with so much less than its value the loss must be small for a pass of probability one half."""
+        rate = float(self.budget(epsilon)[0] / (_FINE + 1))
+        return geometric_threshold(rate, delta) / _FINE * self.sensitivity
 
     def plan(
         self, schema: Schema, privacy: Guarantee, *, n: int | None = None, public: Mapping[str, Any] | None = None
@@ -211,8 +220,10 @@ class GeneralizedRelease(Method):
         return replace(plan, method=replace(plan.method, parameters=settings))
 
     def _assumed(self) -> tuple[str, ...]:
-        whose = {type(getattr(getattr(self, own), "__self__", None)) for own in _FUNCTIONS}
-        if whose == {FeatureVotes} and self.sensitivity >= MOVES:
+        votes = getattr(self.mechanism, "__self__", None)
+        given = (self.mechanism, self.loss, self.statistic)
+        own = (votes.mechanism, votes.loss, votes.statistic) if type(votes) is FeatureVotes else None
+        if given == own and self.sensitivity >= MOVES:
             return ()  # proved for any records
         statistic, mechanism = _called(self.statistic), _called(self.mechanism)
         texts = (
@@ -252,20 +263,28 @@ class GeneralizedRelease(Method):
                             f"mechanism must give {self.dim} whole number{'s' * (self.dim > 1)}, in steps of the grid, got {found!r}",
                             "round to the grid and add whole noise: np.rint(value / grid) + noise.discrete_laplace(scale, 1)",
                         )
-            grid = np.unique(np.concatenate([values, np.linspace(min(values), max(values) + self.sensitivity, 50)]))
-            losses = [step("loss", partial(_number, self.loss, float(v))) for v in grid]
+            # the test asks for the loss at the statistic with its noise less T, which no records may have: a count below 0
+            least = min(0.0, *values)
+            under = least - self.sensitivity * np.geomspace(_FAR / _FINE, 0.5, 70)
+            grid = np.unique(np.concatenate([under, values, np.linspace(least, max(values) + self.sensitivity, 100)]))
+            losses = [self._loss(float(v)) for v in grid]
             if any(later > earlier for earlier, later in pairwise(losses)):
-                raise PlanError("loss rises with the statistic", "give a statistic that is larger where data are safer")
+                raise PlanError(
+                    "loss rises with the statistic, which the test lowers, to below what records can have",
+                    "give a statistic that is larger where data are safer, and a loss of infinity where it is too small: "
+                    "lambda k: 20 / k**2 if k >= 1 else np.inf",
+                )
         return safe
 
     # release --------------------------------------------------------------------------------------------------------
 
     def draw(self, source: Source, plan: Plan, meter: Meter) -> Mapping[str, Any]:
-        """Test, then the mechanism where it passes."""
+        """Test, then the mechanism where it passes, on the records in an order that is drawn."""
         record: Any = plan.statistic("records").map
         (rows,) = source.aggregate(Collected(record))
-        table = record.table(rows)
         noise = meter.noise("reply")
+        (rows,) = divided(rows, 1, fresh_key(noise), BY["substitute"])
+        table = record.table(rows)
         level = plan.guarantee
         assert isinstance(level, ApproxDP)
         passed = self.passes(table, noise, level.epsilon, level.delta)
@@ -284,7 +303,10 @@ class GeneralizedRelease(Method):
         # rounded down, so that one record moves it by at most a step more
         rate = test / (_FINE + 1)
         noisy = self._steps(table) + int(noise.discrete_laplace(1 / rate, 1)[0])
-        exact = Fraction(noisy - geometric_threshold(float(rate), delta), _FINE) * Fraction(self.sensitivity)
+        below = noisy - geometric_threshold(float(rate), delta)
+        if below <= -_FAR:
+            return False  # what was cut there may be anything below, or no number
+        exact = Fraction(below, _FINE) * Fraction(self.sensitivity)
         value = float(exact)
         # never above what the proof speaks of
         return self._loss(value if Fraction(value) <= exact else nextafter(value, -inf)) <= rest

@@ -20,7 +20,7 @@ from confide.guarantees import PureDP
 from confide.methods.quantiles.reading import BAND_DRAWS, GroupQuantiles, QuantileGroup
 from confide.methods.tables.intervals import difference
 from confide.methods.tables.layout import Layout
-from confide.methods.tables.reading import level_columns, level_places
+from confide.methods.tables.reading import level_codes, level_places
 from confide.methods.tables.results import missing_lines
 from confide.noise import keyed_generator
 from confide.results.base import BaseResult
@@ -167,10 +167,13 @@ class QuantileTable(BaseResult):
         """Levels of the group, quantile, n, estimate, ci_low, ci_high, flags; one row for each quantile of each group."""
         found = [group.quantiles(np.array(self.q), alpha) for group in self.groups]
         each, several, points = len(self.q), len(self.groups) > 1, np.concatenate([one.estimates for one in found])
-        levels = level_columns(self.layout.crossing, self._places)
+        levels = level_codes(self.layout.crossing, self._places)
         return (
             Column("term", self.names, "name", printed=False),
-            *(Column(name, np.repeat(own.astype(object), each), "text") for name, own in levels.items()),
+            *(
+                Column(name, np.repeat(np.array(words, dtype=object)[codes], each), "text")
+                for name, (codes, words) in levels.items()
+            ),
             Column("quantile", np.tile(self.q, len(found)), "number", printed=each > 1 or not several),
             Column("n", np.repeat([group.size for group in self.groups], each), "number", whole=True, printed=several),
             Column("estimate", points, head="median" if self.q == (0.5,) else None),

@@ -24,8 +24,8 @@ LeftOut = str | Sequence[str]
 
 _ENDS = ("", "_low", "_high")
 _FOR = (
-    "the linear regression in the population. The test counts sampling of records and privacy noise; F, AIC and BIC describe these "
-    "records, and their intervals count privacy noise alone"
+    "the linear regression in the population. The test counts sampling of records and privacy noise. F, AIC and BIC describe these "
+    "records, with values beyond the bounds or ranges at their ends, and their intervals count privacy noise alone"
 )
 _ABOVE = "AIC and BIC are the smaller model's less the full model's: above 0 the full model is better."
 _NOTES = (
@@ -182,7 +182,7 @@ def compare_models(fit: Result, without: LeftOut | Sequence[LeftOut] | Mapping[s
     noise. Criteria: noise is taken off on average, and its standard deviation
     counts first and second order. Intervals come from a noncentral chi-square.
     Where a release limits scores or leverages, the criteria describe the limited
-    sums.
+    sums. Values beyond declared bounds or found ranges count as the nearest end.
 
     References
     ----------
@@ -220,6 +220,7 @@ def compare_models(fit: Result, without: LeftOut | Sequence[LeftOut] | Mapping[s
             f"this fit has status {found.status!r}",
             found.reason or "ask for wald_test_terms(), whose tests hold here",
         )
+    sums = found.sums()
     tests = [found.wald_test(np.eye(len(found.names))[places]) for places in models.values()]
     return ModelComparison(
         names=tuple(models),
@@ -227,7 +228,7 @@ def compare_models(fit: Result, without: LeftOut | Sequence[LeftOut] | Mapping[s
         df_num=np.array([one.df_num for one in tests], dtype=np.float64),
         df_denom=np.array([one.df_denom for one in tests]),
         pvalues=np.array([one.pvalue for one in tests]),
-        gaps=tuple(found.sums.without(places) for places in models.values()),
+        gaps=tuple(sums.without(places) for places in models.values()),
         **_shown(found),
     )
 
@@ -243,6 +244,8 @@ def _shown(fit: SharedEstimates) -> dict[str, Any]:
         "target": f"smaller models within {fit.target}",
         "intervals_for": _FOR,
         "release_sha256": fit.release_sha256,
+        "ranges": fit.ranges,
+        "legend": tuple(line for line in fit.legend if line[0] == "Ranges"),
         "heading": ", ".join(terms),
         "simulated": fit.simulated,
     }

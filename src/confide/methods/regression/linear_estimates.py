@@ -12,7 +12,7 @@ The table of a shared release: contrasts, joint tests term by term, adjusted pre
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import isnan, nan
@@ -341,8 +341,9 @@ class SharedEstimates(LinearEstimates):
     loose : array of float, optional
         Sampling part of `covariance` within responses, where the part across
         responses is not known. A test of m responses counts it m times.
-    sums : ModelSums, optional
-        What `confide.regression.compare_models` compares smaller models from.
+    sums : callable, optional
+        Gives the `ModelSums` from which `confide.regression.compare_models`
+        compares smaller models; computed when it asks.
 
     Examples
     --------
@@ -356,7 +357,7 @@ class SharedEstimates(LinearEstimates):
 
     tables: Mapping[str, SharedEstimates] = field(default_factory=dict)
     loose: NDArray[np.float64] | None = None
-    sums: ModelSums | None = None
+    sums: Callable[[], ModelSums] | None = None
 
     def __getitem__(self, response: str) -> SharedEstimates:
         """Return the table of one response; `PlanError` for another name."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, isfinite, nan
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,10 @@ def fraction_counted(inference: str, size: float, population: int | None) -> flo
     if inference == "dataset":
         return 0.0
     return 1.0 if population is None else 1.0 - min(max(size, 0.0), population) / population
+
+
+#: Codes of rows, and what they name.
+Coding: TypeAlias = tuple[NDArray[np.int64], tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -165,14 +169,24 @@ class CellNumbers(BaseResult):
         return level_places(self.layout.crossing, [axes for axes, _ in self._places])
 
     @cached_property
-    def index(self) -> pd.DataFrame:
-        """What each row is about: the variable where there are several, and a level of each attribute, `margin_word` over all of them."""
-        found: dict[str, Any] = {}
+    def about(self) -> dict[str, Coding]:
+        """What each row is about, as codes and what they name.
+
+        The variable where there are several, and a level of each attribute, `margin_word` over all of them.
+        """
+        own: dict[str, Coding] = {}
         if any(self.measured):
             cells = [self.layout.crossing.cells(axes) for axes, _ in self._places]
-            codes = np.repeat([column for _, column in self._places], cells)
-            found["variable"] = pd.Categorical.from_codes(codes, categories=pd.Index(list(self.measured)))
-        found |= level_columns(self.layout.crossing, self.levels)
+            own["variable"] = np.repeat([column for _, column in self._places], cells), tuple(self.measured)
+        return own | level_codes(self.layout.crossing, self.levels)
+
+    @cached_property
+    def index(self) -> pd.DataFrame:
+        """What each row is about, as categories."""
+        found = {
+            name: pd.Categorical.from_codes(codes, categories=pd.Index(list(names)))
+            for name, (codes, names) in self.about.items()
+        }
         return pd.DataFrame(found, index=range(self.levels.shape[1]))
 
     @cached_property
@@ -358,13 +372,12 @@ def level_places(crossing: Crossing, marginals: Iterable[Axes]) -> NDArray[np.in
     return np.concatenate(parts, axis=1)
 
 
-def level_columns(crossing: Crossing, places: NDArray[np.int64]) -> dict[str, Any]:
-    """The same in words, by attribute, `margin_word` over all levels."""
-    found: dict[str, Any] = {}
-    for own, codes in zip(crossing.attributes, places, strict=True):
-        labels = pd.Index([*own.labels, margin_word(own.labels)])
-        found[own.name] = pd.Categorical.from_codes(codes, categories=labels)
-    return found
+def level_codes(crossing: Crossing, places: NDArray[np.int64]) -> dict[str, Coding]:
+    """The same by attribute, with what the places name, `margin_word` over all levels."""
+    return {
+        own.name: (codes, (*own.labels, margin_word(own.labels)))
+        for own, codes in zip(crossing.attributes, places, strict=True)
+    }
 
 
 def cell_names(layout: Layout, shown: Sequence[Axes], measured: Sequence[str] = ("",)) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from math import ceil, inf, nan
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from confide._arrays import Array
 from confide._helpers import clean, later
@@ -262,22 +263,17 @@ class CellTable(CellNumbers):
 
     def to_frame(self, alpha: float | None = None, *, simultaneous: bool = False) -> pd.DataFrame:
         """One row for each cell: its levels, estimate, std_err, ci_low, ci_high, privacy_share, cv, flags (`notes` has them in words)."""
+        return self.index.assign(**self._counts_of_rows(), **self._numbers_of_rows(alpha, simultaneous))
+
+    def _numbers_of_rows(self, alpha: float | None, simultaneous: bool) -> Mapping[str, NDArray[Any]]:
         estimates, errors = self._told
         low, high = self._limits(self.quantile(self._alpha(alpha), simultaneous))
         if self.status in WITHOUT_NUMBERS:
             low, high = (np.full(len(estimates), nan) for _ in range(2))
         with np.errstate(all="ignore"):
             cv = np.where(estimates != 0, errors / np.abs(estimates), inf)
-        return self.index.assign(
-            **self._counts_of_rows(),
-            estimate=self.displayed(estimates),
-            std_err=errors,
-            ci_low=low,
-            ci_high=high,
-            privacy_share=self._share,
-            cv=cv,
-            flags=self.marks,
-        )
+        found = {"estimate": self.displayed(estimates), "std_err": errors, "ci_low": low, "ci_high": high}
+        return found | {"privacy_share": self._share, "cv": cv, "flags": np.asarray(self.marks, dtype=object)}
 
     def _counts_of_rows(self) -> Mapping[str, Array]:
         """`n` of each row. Override in tables with rows that are not counts."""
@@ -285,20 +281,21 @@ class CellTable(CellNumbers):
 
     def columns(self, alpha: float) -> Sequence[Column]:
         """The levels of each cell, its number with its interval, and its flags."""
-        frame = self.to_frame(alpha)
-        about = [Column(str(name), frame[name].astype(object).to_numpy(), "text") for name in self.index.columns]
+        own = self._numbers_of_rows(alpha, False)
+        about = [
+            Column(str(name), np.array(words, dtype=object)[codes], "text")
+            for name, (codes, words) in self.about.items()
+        ]
         return (
             *about,
             *(Column(name, sizes, "number", whole=True) for name, sizes in self._counts_of_rows().items()),
-            Column(
-                "estimate", frame["estimate"].to_numpy(), head=self.rows_hold, whole=self.whole, percent=self.percent
-            ),
-            Column("std_err", frame["std_err"].to_numpy(), "std_err", percent=self.percent),
-            Column("ci_low", frame["ci_low"].to_numpy(), "interval", percent=self.percent),
-            Column("ci_high", frame["ci_high"].to_numpy(), "interval", percent=self.percent),
-            Column("privacy_share", frame["privacy_share"].to_numpy(), "share"),
-            Column("cv", frame["cv"].to_numpy(), "number", printed=False),
-            Column("flags", frame["flags"].to_numpy(), "text"),
+            Column("estimate", own["estimate"], head=self.rows_hold, whole=self.whole, percent=self.percent),
+            Column("std_err", own["std_err"], "std_err", percent=self.percent),
+            Column("ci_low", own["ci_low"], "interval", percent=self.percent),
+            Column("ci_high", own["ci_high"], "interval", percent=self.percent),
+            Column("privacy_share", own["privacy_share"], "share"),
+            Column("cv", own["cv"], "number", printed=False),
+            Column("flags", own["flags"], "text"),
         )
 
     def crossed(self, alpha: float) -> Sequence[Laid] | None:
@@ -312,7 +309,7 @@ class CellTable(CellNumbers):
         crossed, margins = {(0, 1)}, {(0,), (1,), (0, 1)}
         two = len(self.layout.crossing.attributes) == 2 and set(self.marginals) - {()} in (crossed, margins)
         two = two and set(self.marginals) != {(), (0, 1)}
-        if not two or any(self.measured) or len(self.index) > _PRINTED or any(self.marks) or not self.has_intervals:
+        if not two or any(self.measured) or len(self.names) > _PRINTED or any(self.marks) or not self.has_intervals:
             return None
         for across in (1, 0):
             laid = self._laid_across(across, self._alpha(None))
@@ -324,7 +321,7 @@ class CellTable(CellNumbers):
     def _laid_across(self, across: int, alpha: float) -> list[Laid]:
         """Levels of one factor in the rows, of the other across, each with its interval."""
         columns = [one for one in self.columns(alpha) if one.kind in ("estimate", "std_err", "interval")]
-        cells = [cells_of(self, columns, place) for place in range(len(self.index))]
+        cells = [cells_of(self, columns, place) for place in range(len(self.names))]
         places = {
             (row, column): place
             for place, (row, column) in enumerate(zip(*self.levels[[1 - across, across]], strict=True))
@@ -408,9 +405,9 @@ class CellTable(CellNumbers):
     @property
     def shown(self) -> Sequence[int] | None:
         """The first rows, where there are many; else all, level by level with totals last."""
-        if len(self.index) > _PRINTED:
+        if len(self.names) > _PRINTED:
             return range(_PRINTED)
-        codes = self.index["variable"].cat.codes if any(self.measured) else np.zeros(len(self.index))
+        codes = self.about["variable"][0] if any(self.measured) else np.zeros(len(self.names))
         return [int(place) for place in np.lexsort((*self.levels[::-1], codes))]
 
     def more(self, alpha: float) -> Mapping[str, Any]:
@@ -453,7 +450,7 @@ class CellTable(CellNumbers):
         """The kind of the picture: asked for, or by the number of cells."""
         if self.look.kind:
             return self.look.kind
-        if len(self.index) // len(self.measured) > MOST:
+        if len(self.names) // len(self.measured) > MOST:
             return "map" if self._is_crossing else "points"
         return self.pictures[0]
 

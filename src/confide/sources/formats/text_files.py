@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from confide.errors import SourceError
 from confide.schema.layout import FileLayout
-from confide.sources.coding import Block, Mark, Part, Piece, cut, guarded
+from confide.sources.coding import Block, Mark, Part, Piece, cut, from_arrow, guarded, scalar, text_array, to_arrow
 
 # a line of more bytes is malformed, so that a hostile one cannot fill the memory
 LONGEST = 1 << 24
@@ -67,7 +67,7 @@ def split(
     lines = _Lines(block, ord(delimiter), ord(quote) if quote else -1)
     sound = lines.records & ~lines.broken
     plain = sound & ~lines.irregular & (lines.last - lines.first == width - 1)
-    first, marks = lines.first[plain], pa.array(not_records, pa.string())
+    first, marks = lines.first[plain], text_array(not_records, pa.string())
     if len(marks):
         first = first[~_marked(lines, first, width, marks)]
     columns = lines.cells(first, fields)
@@ -83,7 +83,10 @@ def split(
     if rest:
         columns = [
             pa.concat_arrays(
-                [column, pa.array([row[field] if row and len(row) == width else None for row in rest], pa.string())]
+                [
+                    column,
+                    text_array([row[field] if row and len(row) == width else None for row in rest], pa.string()),
+                ]
             )
             for column, field in zip(columns, fields, strict=True)
         ]
@@ -97,8 +100,8 @@ def _marked(lines: _Lines, first: Positions, width: int, marks: pa.Array) -> Mas
     for at in range(width):
         (cells,) = lines.cells(first[left], [at])
         cells = pc.utf8_trim_whitespace(cells)
-        found[left] = np.asarray(pc.is_in(cells, value_set=marks))
-        left = left[np.asarray(pc.equal(cells, ""))]
+        found[left] = from_arrow(pc.is_in(cells, value_set=marks))
+        left = left[from_arrow(pc.equal(cells, scalar("", cells)))]
         if not left.size:
             break
     return found
@@ -216,7 +219,7 @@ class _Lines:
         offsets[1::2] = begin
         offsets[2::2] = finish
         tokens = pa.StringArray.from_buffers(2 * len(self.cuts), pa.py_buffer(offsets), pa.py_buffer(self.block))
-        return [tokens.take(pa.array(2 * (first + field) + 1)) for field in fields]
+        return [tokens.take(to_arrow(2 * (first + field) + 1)) for field in fields]
 
 
 # bytes read at once: some 10^4 records, so that both the text and its cells stay near the processor

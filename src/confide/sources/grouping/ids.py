@@ -3,7 +3,7 @@
 The canonical id is bytes, and a function of one cell and its declared type alone, never of other cells, files or
 batches. Whole numbers are decimal text, dates ISO text, text and binary their bytes, neither trimmed nor folded. Text
 of the form `-?(0|[1-9][0-9]*)(.0+)?` is that whole number, and -0 is 0. So 7, 7.0 and "7" are one unit in any mix of
-files. These are not ids: a null, an empty text, and text that means a missing value in files without types (NA, N/A,
+files. These are not ids: a an empty text, and text that means a missing value in files without types (NA, N/A,
 NaN, nan, null, NULL, None, <NA>). Nor are a fractional, infinite or boolean cell and a float of 2^53 or more, which
 no longer tells neighboring integers apart. In columns of Python objects whole Decimals are whole numbers and UUIDs
 their text.
@@ -55,12 +55,57 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from confide.sources.coding import Cells, Coded, is_text, matches_type
+from confide.sources.coding import Cells, Coded, from_arrow, is_text, matches_type, scalar, text_array, to_arrow
 
 # Files at once: each then has to hold a 64th of the records, so that 64 times the memory's limit are finished in one round, and 4,096 times
 # where each is dealt out once more.
 _FILES = 64
 _CONTENT = np.uint64(0x9FB21C651E98DF25)
+
+
+_ODD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+# Ids of more words of eight bytes are hashed one by one.
+_WORDS = 8
+
+
+def hashes(cells: pa.Array, seed: int = 1) -> NDArray[np.uint64]:
+    """A hash of each cell, of large binaries: equal cells have one. What stands for a missing cell is of no use.
+
+    >>> one, other, again = hashes(pa.array([b"7", b"07", b"7"], pa.large_binary())).tolist()
+    >>> one == again, one == other
+    (True, False)
+    """
+    rows = len(cells)
+    ends = (
+        np.frombuffer(cells.buffers()[1], dtype=np.int64, count=rows + 1, offset=8 * cells.offset)
+        if rows
+        else np.zeros(1, np.int64)
+    )
+    raw, starts, sizes = cells.buffers()[2], ends[:-1], np.diff(ends)
+    # eight bytes more, so that a word may begin at the last byte
+    padded = np.zeros(int(ends[-1] - ends[0]) + 8, dtype=np.uint8)
+    padded[:-8] = np.frombuffer(raw, dtype=np.uint8)[ends[0] : ends[-1]] if raw is not None else 0
+    words: NDArray[np.uint64] = np.ndarray(len(padded) - 7, dtype="<u8", buffer=padded.data, strides=(1,))
+    with np.errstate(over="ignore"):
+        found = sizes.astype(np.uint64) * _ODD ^ np.uint64(seed)
+        for at in range(min(_WORDS, -(-int(sizes.max(initial=0)) // 8))):
+            (on,) = np.nonzero(sizes > 8 * at)
+            left = np.minimum(sizes[on] - 8 * at, 8).astype(np.uint64)
+            word = words[starts[on] - ends[0] + 8 * at] & (~np.uint64(0) >> (np.uint64(64) - np.uint64(8) * left))
+            found[on] = _stirred(found[on] ^ word)
+        for at in np.flatnonzero(sizes > 8 * _WORDS).tolist():
+            found[at] ^= np.frombuffer(
+                hashlib.blake2b(cells[at].as_py() or b"", digest_size=8).digest(), dtype=np.uint64
+            )[0]
+        return _stirred(found)
+
+
+def _stirred(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A step of SplitMix64: each bit of a word reaches all that follow and, by the shifts, those before."""
+    words = (words + _ODD) * _MIX
+    words ^= words >> np.uint64(27)
+    words *= _ODD
+    return words ^ (words >> np.uint64(31))
 
 
 @dataclass(frozen=True)
@@ -80,13 +125,11 @@ class Rows:
 
     def take(self, at: NDArray[Any]) -> Rows:
         """The rows at these places, in this order."""
-        return Rows(self.ids.take(pa.array(at)), [row[at] for row in self.codes])
+        return Rows(self.ids.take(to_arrow(at)), [row[at] for row in self.codes])
 
     def by_id(self, seed: int = 1) -> NDArray[Any]:
         """The file of each record: equal ids have one file. Which ids share a file changes no integer, only where they wait."""
-        import polars as pl  # here, because few sources spill
-
-        return (pl.Series(values=self.ids).hash(seed=seed).to_numpy() % np.uint64(_FILES)).astype(np.intp)
+        return (hashes(self.ids, seed) % np.uint64(_FILES)).astype(np.intp)
 
     def by_content(self, words: int | None = None) -> NDArray[Any]:
         """The file of each record of one unit or a few: rows that are equal in their first codes, so many, have one file."""
@@ -132,7 +175,7 @@ class Files:
         order = np.argsort(parts, kind="stable")
         ends = np.cumsum(np.bincount(parts, minlength=_FILES))
         dealt = rows.take(order)
-        batch = pa.record_batch([dealt.ids, *map(pa.array, dealt.codes)], names=self._names(rows))
+        batch = pa.record_batch([dealt.ids, *map(to_arrow, dealt.codes)], names=self._names(rows))
         for part, (start, stop) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
             if stop > start:
                 self._writers[part].write_batch(batch.slice(start, stop - start))
@@ -157,7 +200,7 @@ class Files:
         self._files[part].seek(0)
         for batch in pa.ipc.open_stream(pa.PythonFile(self._files[part], mode="r")):
             ids, *codes = batch.columns
-            yield Rows(ids, [row.to_numpy() for row in codes])
+            yield Rows(ids, [from_arrow(row) for row in codes])
 
     def close(self) -> None:
         """Give the files back."""
@@ -192,10 +235,10 @@ def canonical(cells: Cells) -> pa.Array:
     if isinstance(cells, Coded):
         known = canonical(cells.cells)
         positions = np.asarray(cells.positions, dtype=np.int64)
-        return known.take(pa.array(positions, mask=positions < 0))
+        return known.take(to_arrow(positions, positions < 0))
     found = _numpy(cells) if isinstance(cells, np.ndarray) else _arrow(cells)
-    empty = pc.equal(pc.binary_length(found), 0)
-    return pc.if_else(empty, pa.scalar(None, pa.large_binary()), found) if pc.any(empty).as_py() else found
+    empty = pc.equal(found, scalar(b"", found))
+    return pc.if_else(empty, pa.nulls(1, found.type)[0], found) if pc.any(empty).as_py() else found
 
 
 def _numpy(cells: NDArray[Any]) -> pa.Array:
@@ -203,8 +246,8 @@ def _numpy(cells: NDArray[Any]) -> pa.Array:
     if kind == "f":
         return _floats(cells)
     if kind in "iu":
-        return _decimal(pa.array(np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("="))))
-    return pa.array([_cell(cell) for cell in cells.tolist()], pa.large_binary())
+        return _decimal(to_arrow(cells))
+    return text_array([_cell(cell) for cell in cells.tolist()], pa.large_binary())
 
 
 def _arrow(cells: Any) -> pa.Array:
@@ -214,9 +257,9 @@ def _arrow(cells: Any) -> pa.Array:
     if pa.types.is_integer(kind):
         return _decimal(cells)
     if pa.types.is_floating(kind):
-        return _floats(cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+        return _floats(from_arrow(cells.cast(pa.float64(), safe=False)))
     if pa.types.is_date(kind):
-        return pa.array([_cell(cell) for cell in cells.to_pylist()], pa.large_binary())
+        return text_array([_cell(cell) for cell in cells.to_pylist()], pa.large_binary())
     if is_text(kind):
         return _plain_text(_bytes(cells))
     return _bytes(cells) if _is_binary(kind) else pa.nulls(len(cells), pa.large_binary())
@@ -237,22 +280,22 @@ def _floats(values: NDArray[Any]) -> pa.Array:
     values = values.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         whole = (np.abs(values) < _EXACT) & (values == np.trunc(values))
-    return _decimal(pa.array(np.where(whole, values, 0.0).astype(np.int64), mask=~whole))
+    return _decimal(to_arrow(np.where(whole, values, 0.0).astype(np.int64), ~whole))
 
 
 def _plain_text(cells: pa.Array) -> pa.Array:
     """Text that is a whole number in other words becomes that number: few cells are, and only those are looked at."""
-    missing = pc.is_in(cells, value_set=pa.array(_MISSING, pa.large_binary()))
+    missing = pc.is_in(cells, value_set=text_array(_MISSING, cells.type))
     if pc.any(missing).as_py():
-        cells = pc.if_else(missing, pa.scalar(None, pa.large_binary()), cells)
-    odd = pc.or_kleene(pc.match_substring(cells, pattern=b".0"), pc.equal(cells, b"-0"))
-    at = np.flatnonzero(pc.fill_null(odd, False).to_numpy(zero_copy_only=False))
+        cells = pc.if_else(missing, pa.nulls(1, cells.type)[0], cells)
+    odd = pc.or_kleene(pc.match_substring(cells, pattern=b".0"), pc.equal(cells, scalar(b"-0", cells)))
+    at = np.flatnonzero(from_arrow(odd, False))
     if not at.size:
         return cells
     mask = np.zeros(len(cells), dtype=bool)
     mask[at] = True
-    plain = pa.array([_text(cell) for cell in cells.take(pa.array(at)).to_pylist()], pa.large_binary())
-    return pc.replace_with_mask(cells, pa.array(mask), plain)
+    plain = text_array([_text(cell) for cell in cells.take(to_arrow(at)).to_pylist()], cells.type)
+    return pc.replace_with_mask(cells, to_arrow(mask), plain)
 
 
 def _text(text: bytes) -> bytes | None:
@@ -425,7 +468,7 @@ class Groups:
         with self._lock:
             own = [self._known.setdefault(one, len(self._known)) for one in coded.dictionary.to_pylist()]
         # the place behind the last is that of no id
-        places = coded.indices.fill_null(len(own)).to_numpy()
+        places = from_arrow(coded.indices, len(own))
         return np.asarray(np.array([*own, -1], dtype=np.int64)[places])
 
     @cached_property
@@ -460,7 +503,7 @@ class HashedGroups:
         known = coded.dictionary.to_pylist()
         # codes are doubles: whole numbers up to 2^53
         own = (seeds(known, self.key) >> np.uint64(11)).astype(np.int64)
-        return np.asarray(np.append(own, -1)[coded.indices.fill_null(len(known)).to_numpy()])
+        return np.asarray(np.append(own, -1)[from_arrow(coded.indices, len(known))])
 
     def inside(self, rows: Rows) -> NDArray[np.intp]:
         """As that of `Groups`."""
@@ -479,4 +522,4 @@ def _least(rows: Rows, places: NDArray[Any]) -> NDArray[np.intp]:
 def numbered_units(rows: Rows) -> tuple[NDArray[Any], pa.Array]:
     """The number of each row's unit, and the ids of the units; ids are compared byte by byte."""
     coded = rows.ids.dictionary_encode()
-    return coded.indices.to_numpy(), coded.dictionary
+    return from_arrow(coded.indices), coded.dictionary

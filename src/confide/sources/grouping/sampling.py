@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from confide.core.units.contributions import CELLS
 from confide.schema import Schema, Unit
 from confide.schema.unit import MOST
+from confide.sources.coding import to_arrow
 from confide.sources.grouping.ids import (
     Groups,
     HashedGroups,
@@ -194,7 +195,7 @@ class Keep:
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
         """The priority of each row, and its number among its equals."""
         asked, own = np.unique(unit, return_inverse=True)
-        h = hashed(seeds(ids.take(pa.array(asked)).to_pylist(), self.key)[own], words)
+        h = hashed(seeds(ids.take(to_arrow(asked)).to_pylist(), self.key)[own], words)
         j = numbered(unit, h, words, beside)
         return priorities(h, j), j
 

@@ -39,7 +39,7 @@ from confide.schema import Categorical, Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes, Input, named_rows, summed
 from confide.sources.code_cache import Blocks, Packing
 from confide.sources.coder import Coder, columns_behind
-from confide.sources.coding import Block, Part, guarded
+from confide.sources.coding import Block, Part, guarded, missing_of, text_array, to_arrow
 from confide.sources.grouping.ids import Files, Groups, HashedGroups, Rows, canonical, joined
 from confide.sources.grouping.sampling import Bounded, Keep, Levels, counted, rule_of_rows
 
@@ -105,14 +105,14 @@ class WithIds(Input):
     def _of_records(self, rows: int) -> pa.Array:
         """An id for each record of a block, which no other has, in ascending order."""
         block = next(self._numbers)
-        return pa.array([b"%010d:%010d" % (block, row) for row in range(rows)], pa.large_binary())
+        return text_array([b"%010d:%010d" % (block, row) for row in range(rows)], pa.large_binary())
 
 
 def identified(ids: pa.Array, codes: Codes, packing: Packing) -> Rows:
     """The records of a block that have an id, packed."""
     if ids.null_count:
-        there = np.asarray(ids.is_valid())
-        ids, codes = ids.filter(pa.array(there)), codes[:, there]
+        there = ~missing_of(ids)
+        ids, codes = ids.filter(to_arrow(there)), codes[:, there]
     return Rows(ids, packing.typed(packing.pack(codes), codes.shape[1]))
 
 

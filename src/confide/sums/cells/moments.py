@@ -26,14 +26,14 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isqrt, sqrt
+from math import comb, isqrt, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from confide._arrays import Array, Whole
+from confide._special import ndtri
 from confide.core.exact import digest
 from confide.errors import PlanError
 from confide.schema import CodedFrame, Integer, ModelMatrix, Numeric, Schema
@@ -135,7 +135,7 @@ class Measure:
         if not isinstance(column, (Numeric, Integer)) or column.spread is None:
             return None
         low, high = column.spread.low, column.spread.high
-        return (low + high) / 2, (high - low) / 2 / float(special.ndtri(0.975))
+        return (low + high) / 2, (high - low) / 2 / float(ndtri(0.975))
 
     @property
     def drops(self) -> bool:
@@ -336,7 +336,7 @@ class PairSums:
 
         def central(i: int, j: int) -> float:
             total = sum(
-                special.comb(i, p) * special.comb(j, q) * (-mu) ** (i - p) * (-mv) ** (j - q) * raw[p, q]
+                comb(i, p) * comb(j, q) * (-mu) ** (i - p) * (-mv) ** (j - q) * raw[p, q]
                 for p in range(i + 1)
                 for q in range(j + 1)
             )

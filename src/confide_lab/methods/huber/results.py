@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from confide._arrays import Array
 from confide._special import stdtrit
 from confide.methods.regression.linear_estimates import SharedEstimates
 from confide.results import check_alpha
@@ -36,13 +37,12 @@ class HuberEstimates(SharedEstimates):
         """Whether `conf_int` gives numbers."""
         return self.bias_aware is not None or super().has_intervals
 
-    def conf_int(self, alpha: float = 0.05) -> pd.DataFrame:
-        """Intervals at level 1 - alpha: columns 0 (low) and 1 (high); at status "imprecise" the bias-aware ones, where there are any."""
+    def _limits(self, alpha: float) -> tuple[Array, Array]:
+        """Both ends of the intervals at level 1 - alpha; at status "imprecise" of the bias-aware ones, where there are any."""
         if self.bias_aware is None:
-            return super().conf_int(alpha)
+            return super()._limits(alpha)
         quantile = float(stdtrit(self.bias_aware.df, 1 - check_alpha(alpha) / 2))
-        low, high = self.bias_aware.limits(quantile, self.estimates)
-        return pd.DataFrame({0: low, 1: high}, index=list(self.names))
+        return self.bias_aware.limits(quantile, self.estimates)
 
     def predict(self, frame: Any) -> pd.Series[float]:
         """The line at the rows of a public frame; where the fit was made for prediction, moved into the response's declared bounds."""

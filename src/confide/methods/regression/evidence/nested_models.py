@@ -9,8 +9,11 @@ Noise enters a and r in first order by da = 2 d'db + <S, dA>, S = theta_s theta_
 theta'dA theta. In second order it enters by h, whose noise adds tr(W V) to a on average, V = R B G B R', and 2 tr((W V)^2) to its
 variance. The mean is taken off. What d is by noise alone is in the first-order part too, twice over: 2 tr((W V)^2) is taken from it, and
 the variance is at least that. Given the records h'W h is a sum of squares of normals, about v times a noncentral chi-square of k degrees,
-v = tr((W V)^2)/tr(W V), k = tr(W V)/v. Its noncentrality gives the interval of a; v is stretched by what S adds to the first order.
-Margins of a and r add up in squares (MOVER: Zou, Donner 2008).
+k = tr(W V)/v. Its noncentrality gives the interval of a. v is such that the variance is that of h'W h, which depends on where h lies: a
+rare level among idle terms has far more noise than they have. With h'W V W h less tr((W V)^2) for what the records have of it,
+v = (2 tr((W V)^2) + 4 (h'W V W h - tr((W V)^2))_+)/(2 tr(W V) + 4 a). It is stretched by what S adds to the first order.
+Margins of a and r add up in squares (MOVER: Zou, Donner 2008). So does that of n, whose noise is one of A's entries: BIC has q log n. Where
+an end of a is 0, the least that records can have, the margin of n is added as it is, because the end itself moves with n.
 
 The standard deviation of the noise and the interval say how far one release is from what the same records give without privacy. The
 sampling of records is not in them: it is in the test, whose null distribution is `results.inference.simulated_null`. Source: Lin,
@@ -21,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import log, sqrt
+from math import log, log1p, sqrt
 
 import numpy as np
 
@@ -30,10 +33,9 @@ from confide._special import chndtrinc, ndtri
 from confide.methods.regression.evidence.normal_equations import Fit
 from confide.methods.regression.evidence.sandwich import Sandwich
 
-# A residual sum of squares below so many sds of its noise says nothing of a ratio to it.
-_TOLD = 3.0
-# What the smaller model's residual sum is at least, as a part of the full one's: noise may take it below.
-_LEAST = 0.5
+# A residual sum of squares below so many sds of its noise says nothing of a ratio to it: its own 95% interval reaches 0 then. A higher
+# number would keep those that noise has made large, and intervals would be too short for them.
+_TOLD = 2.0
 
 #: The criteria, in their order.
 CRITERIA = ("f", "aic", "bic")
@@ -43,8 +45,8 @@ CRITERIA = ("f", "aic", "bic")
 class Gap:
     """What a smaller model's residual sum of squares is above the full one's, with its noise.
 
-    `square` is h'W h, `mean` what noise adds to it, `unit` and `degrees` v and k. `covariance` (2, 2) is of the noise of a and r.
-    `rss` is r, `count` and `coefficients` n and p, `left_out` q.
+    `square` is h'W h, `mean` what noise adds to it, `unit` and `degrees` v, stretched, and k. `covariance` (2, 2) is of the noise of a and
+    r. `rss` is r, `count` and `coefficients` n and p, `left_out` q, `sd_count` the SD of the noise of n.
     """
 
     square: float
@@ -56,6 +58,7 @@ class Gap:
     count: float
     coefficients: int
     left_out: int
+    sd_count: float = 0.0
 
     @property
     def told(self) -> bool:
@@ -78,20 +81,34 @@ class Gap:
             scale = self._spare / self.left_out / r
             gradient = np.array([scale, -scale * a / r])
         else:
-            whole = max(r + a, _LEAST * r)
-            gradient = self.count * np.array([1 / whole, -a / (r * whole)])
-        return sqrt(max(float(gradient @ self.covariance @ gradient), 0.0))
+            gradient = self.count * np.array([1, -a / r]) / (r + a)
+        by_count = self._by_count(criterion) * self.sd_count
+        return sqrt(max(float(gradient @ self.covariance @ gradient), 0.0) + by_count**2)
+
+    def _by_count(self, criterion: str) -> float:
+        """What the criterion changes by per record of n, where a/r stays."""
+        part = self._above / self.rss
+        if criterion == "f":
+            return part / self.left_out
+        return log1p(part) - (0.0 if criterion == "aic" else self.left_out / max(self.count, 1.0))
 
     def interval(self, criterion: str, alpha: float) -> tuple[float, float]:
         """What the criterion of the records may be, for privacy noise alone."""
         middle, a, r = self.value(criterion), self._above, self.rss
-        off = -float(ndtri(alpha / 2)) * sqrt(float(self.covariance[1, 1]))
+        normal = -float(ndtri(alpha / 2))
+        off, by_count = normal * sqrt(float(self.covariance[1, 1])), normal * self._by_count(criterion) * self.sd_count
+        # how far noise of n moves the criterion of models that fit alike: BIC's alone
+        moved = normal * self.left_out * self.sd_count / max(self.count, 1.0) if criterion == "bic" else 0.0
         ends = []
         for share, side in ((1 - alpha / 2, 1), (alpha / 2, -1)):
-            end = self._at(criterion, self._noncentral(share), r)
-            rest = self._at(criterion, a, max(r + side * off, _LEAST * r)) - middle
-            ends.append(end - side * (float(np.hypot(end - middle, rest)) - abs(end - middle)))
-        return ends[0], ends[1]
+            found = self._noncentral(share)
+            end = self._at(criterion, found, r)
+            # where r may be 0, a ratio to it has no upper end
+            rest = self._at(criterion, a, r + side * off) - middle if a == 0 or r + side * off > 0 else np.inf
+            end -= side * (float(np.linalg.norm([end - middle, rest, by_count])) - abs(end - middle))
+            ends.append(end if found else end - side * moved)
+        # no records have less than this
+        return max(ends[0], self._at(criterion, 0.0, r) - moved), ends[1]
 
     def _noncentral(self, share: float) -> float:
         """The a at which so large a square has this probability of not being exceeded; 0 where it is less likely at any."""
@@ -105,7 +122,7 @@ class Gap:
     def _at(self, criterion: str, a: float, r: float) -> float:
         if criterion == "f":
             return a / self.left_out / (r / self._spare)
-        lost = self.count * log(max(1 + a / r, _LEAST))
+        lost = self.count * log1p(a / r)
         return lost - self.left_out * (2 if criterion == "aic" else log(max(self.count, 1.0)))
 
 
@@ -156,18 +173,20 @@ class ModelSums:
         first = 4 * self.sd_cross**2 * float(d @ d) + half * float((gap**2).sum())
         by_h = 4 * float(h @ weight @ spread @ weight @ h)
         together = half * float((gap * self._outer).sum()) - 4 * self.sd_cross**2 * float(d @ self.theta)
-        size = float(self.theta @ self.theta)
+        size, square = float(self.theta @ self.theta), float(h @ weight @ h)
+        unit = (2 * twice + max(by_h - 4 * twice, 0.0)) / (2 * mean + 4 * max(square - mean, 0.0))
         of_rss = self.sd_square**2 + 4 * self.sd_cross**2 * size + half * size**2
         return Gap(
-            square=float(h @ weight @ h),
+            square=square,
             mean=mean,
-            unit=twice / mean * max(first / max(by_h, 1e-300), 1.0),
-            degrees=mean**2 / twice,
+            unit=unit * max(first / max(by_h, 1e-300), 1.0),
+            degrees=mean / unit,
             covariance=np.array([[max(first - 2 * twice, 2 * twice), together], [together, of_rss]]),
             rss=self.rss,
             count=self.count,
             coefficients=len(self.theta),
             left_out=len(places),
+            sd_count=self.sd_gram,
         )
 
     @cached_property

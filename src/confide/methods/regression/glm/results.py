@@ -272,17 +272,20 @@ class ModelEstimates(DesignEstimates):
 
     def _ratios(self, alpha: float) -> pd.DataFrame:
         """Ratios with their intervals; the exponential of the intercept is not a ratio, and is excluded."""
+        found = dict(zip((self._ratio, "ci_low", "ci_high"), self._exponentials(alpha), strict=True))
+        return pd.DataFrame(found, index=list(self.names)).drop(index=INTERCEPT, errors="ignore")
+
+    def _exponentials(self, alpha: float) -> tuple[Array, ...]:
         with np.errstate(over="ignore"):
-            limits = np.exp(self.conf_int(alpha))
-            found = pd.DataFrame({self._ratio: np.exp(self.params), "ci_low": limits[0], "ci_high": limits[1]})
-        return found.drop(index=INTERCEPT, errors="ignore")
+            return tuple(np.exp(own) for own in (self._readable, *self._limits(alpha)))
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """The coefficients, then the ratios with their intervals, NaN for the intercept."""
         own = super().columns(alpha)
         if not self._ratio:
             return own
-        found = self._ratios(alpha).reindex(list(self.names)).to_numpy().T
+        ratios = np.array([name != INTERCEPT for name in self.names])
+        found = [np.where(ratios, part, np.nan) for part in self._exponentials(alpha)]
         kinds = (("", "estimate"), ("_ci_low", "interval"), ("_ci_high", "interval"))
         return (
             *own,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import nan, sqrt
 from typing import Any, ClassVar
 
@@ -222,7 +222,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
     # how it is told; a survey says more ---------------------------------------------------------------------------------
 
     _what: ClassVar[str] = "linear regression"
-    # whether its residual sum of squares is that of records, which models are compared by
+    # whether its residual sum of squares is that of independent records, which models are compared by
     _compared: ClassVar[bool] = True
 
     @property
@@ -273,6 +273,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
         bias += moved
         estimates[hidden] = noise[hidden] = df[hidden] = bias[hidden] = nan
         covariance[hidden] = covariance[:, hidden] = nan
+        one_by_one = self._compared and not (hidden or self.counting or self.left)
         explained = self.explained
         return self._made(
             names=self.design.names,
@@ -283,7 +284,7 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
             noise_variance=noise,
             bias=bias if (bias > 0).any() else None,
             joint=s.law((self.release.drawn_sha256,)),
-            sums=None if hidden or not self._one_by_one else ModelSums.of_sandwich(s),
+            sums=partial(ModelSums.of_sandwich, s) if one_by_one else None,
             status="partial" if hidden else "valid",
             reason=self._reasons() if hidden else "",
             intervals_for="; ".join(
@@ -300,11 +301,6 @@ class LeastSquaresReading(Coefficients, IndependentRecords):
             rsquared=explained.share,
             rsquared_interval=explained.interval,
         )
-
-    @property
-    def _one_by_one(self) -> bool:
-        """Whether the line's residual sum of squares is one of independent records, all of them."""
-        return self._compared and self.counting is None and self.left is None
 
     @property
     def _cut_weights(self) -> Array | float:

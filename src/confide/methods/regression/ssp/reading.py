@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from math import nan, sqrt
 from typing import Any
 
@@ -155,7 +156,7 @@ class _Reading:
                     "rsquared_interval": known.interval,
                 }
                 if self.state[0] == "valid" and not self.subset:
-                    numbers["sums"] = ModelSums.of_fit(fitted, matrix, numbers["estimates"])
+                    numbers["sums"] = partial(ModelSums.of_fit, fitted, matrix, numbers["estimates"])
                 flags = ("se_upper_bound",) if shown is not meat else ()
                 if self.state[0] == "partial":
                     _leave_out(numbers, np.array([*([True] if design.intercept else []), *self.out[self.keep]]))
