@@ -353,7 +353,7 @@ def cells() -> Iterator[tuple[str, int, float]]:
 
 
 def lines(found: list[dict[str, Any]]) -> Iterator[str]:
-    """The table of docs/methods/logistic.md."""
+    """The table of evidence/methods/logistic.md."""
     yield "| design | n | mu | ok, partial | answered | all coefficients | worst one | without privacy, there | width |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for row in found:

@@ -266,7 +266,7 @@ def cell(name: str, n: int, mu: float, other: Rival | str) -> list[dict[str, Any
 
 
 def lines(rows: list[Mapping[str, Any]]) -> Iterator[str]:
-    """The table of docs/methods/logistic.md."""
+    """The table of evidence/methods/logistic.md."""
     yield "| table | n | mu | method | guarantee | error | covered | answered |"
     yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for row in rows:

@@ -155,7 +155,7 @@ COVERAGE = Experiment(
             title="The same where bounds= gives each coefficient the same bounds",
         ),
     ),
-    sources=("docs/local.md",),
+    sources=("evidence/methods/local.md",),
     notes=(
         "noise sd over the columns' width .5; .25 for the Laplace errors; zeta .1 for the line and .2 else, with RB alone",
         "answered: status valid or partial; intervals are counted among those. A quantile line's intercept has an answer with RB alone",

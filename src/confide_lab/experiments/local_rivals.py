@@ -147,7 +147,7 @@ RIVALS = Experiment(
             title="Root mean square errors of the share of one level of two",
         ),
     ),
-    sources=("docs/local.md",),
+    sources=("evidence/methods/local.md",),
     notes=(
         "the raw sample publishes each record as it is with probability delta, and nothing of the others: (0, delta)",
         "sCL stands in zil.table3; the bound is a standard error of no estimator, drawn as if normal",

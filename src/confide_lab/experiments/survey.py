@@ -196,7 +196,7 @@ DESIGNS = Experiment(
             printed=_DESIGNS_PRINTED,
         ),
     ),
-    sources=("docs/survey.md",),
+    sources=("evidence/methods/survey.md",),
     notes=(
         "The populations are the lab's own, made as the page says; the page's is not recorded. Block `calibrated` differs in the sd of the "
         "means of strata alone, which is chosen for the page's width of uncentred intervals over R's, 1.13 and 1.12, and for nothing else.",
@@ -326,7 +326,7 @@ LINES = Experiment(
             title="y on x over 20 strata at rates 3:1, PSUs of 20 to 60 persons, informative",
         ),
     ),
-    sources=("docs/survey.md",),
+    sources=("evidence/methods/survey.md",),
     notes=("Widths are over those of R's svyglm on the same sample; the population is the lab's own.",),
 )
 
@@ -407,7 +407,7 @@ LOGITS = Experiment(
             title="an outcome on x, whose odds rise with the weight; weights of .5 to 2, lognormal ones, and 33 for 1 %",
         ),
     ),
-    sources=("docs/survey.md",),
+    sources=("evidence/methods/survey.md",),
     notes=("Widths are over those of R's svyglm(quasibinomial) on the same sample; the population is the lab's own.",),
 )
 
@@ -486,7 +486,7 @@ UNEVEN = Experiment(
             title="y, y on x and y > 1 on x, whole PSUs with equal weights, counted once",
         ),
     ),
-    sources=("docs/survey.md",),
+    sources=("evidence/methods/survey.md",),
     notes=("Coverage is of what is answered at status valid.",),
 )
 
@@ -615,7 +615,7 @@ CAPS = Experiment(
             title=".5 % of persons weigh 33, others 1, and lie 2 sds up",
         ),
     ),
-    sources=("docs/survey.md",),
+    sources=("evidence/methods/survey.md",),
 )
 
 
@@ -682,7 +682,7 @@ RARE = Experiment(
             title="y on x; the response of the few lies farther up",
         ),
     ),
-    sources=("docs/survey.md",),
+    sources=("evidence/methods/survey.md",),
 )
 
 
@@ -768,7 +768,7 @@ CLUSTERS = Experiment(
     "survey.clusters",
     "Means and slopes of pupils in schools: the meat of clusters against independent pupils",
     _blocks(),
-    sources=("docs/survey.md",),
+    sources=("evidence/methods/survey.md",),
     notes=(
         "Means are those of tables, slopes those of the least-squares line; widths are over those of R's svymean and svyglm.",
     ),

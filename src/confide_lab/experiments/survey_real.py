@@ -149,6 +149,6 @@ REAL = Experiment(
             ),
         ),
     ),
-    sources=("docs/survey.md",),
+    sources=("evidence/methods/survey.md",),
     notes=("Samples are drawn with replacement from the set, which is the population.",),
 )

@@ -161,7 +161,7 @@ COVERAGE = Experiment(
             title="Relative risks of two groups",
         ),
     ),
-    sources=("docs/methods/tables.md",),
+    sources=("evidence/methods/tables.md",),
     notes=("Sums are drawn with Gaussian noise of the planned variance, without the gate.",),
 )
 
@@ -259,7 +259,7 @@ TESTS = Experiment(
             title="t test of two groups at 5 %",
         ),
     ),
-    sources=("docs/methods/tests.md",),
+    sources=("evidence/methods/tests.md",),
 )
 
 
@@ -312,5 +312,5 @@ MARGINALS = Experiment(
             title="Loss over the least of any linear Gaussian mechanism",
         ),
     ),
-    sources=("docs/methods/tables.md",),
+    sources=("evidence/methods/tables.md",),
 )

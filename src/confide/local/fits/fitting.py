@@ -664,7 +664,7 @@ _POINTS, _REACH, _QUANTILE_STEP = 401, 2.5, 0.15
 _UNKNOWN = "the intercept of a quantile line needs rows that went without noise, or errors known to be symmetric; slopes are answered"
 
 
-# Where intervals of quantile lines were counted (docs/local.md), and held: from so many records, up to so much noise of a term.
+# Where intervals of quantile lines were counted (evidence/methods/local.md), and held: from so many records, up to so much noise of a term.
 RECORDS, _NOISE = 5_000, 2.0
 
 

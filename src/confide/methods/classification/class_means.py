@@ -13,7 +13,7 @@ the squares of mu add up (Dong, Roth, Su 2022).
 Interval: normal, mean_k +- z sqrt(v_k/n_k + s^2 (1 + mean_k^2/t^2)/n_k^2), n_k noisy; share q_k +- z sqrt(q (1 - q)/n + noise). It
 covers the shares and class means of the population for records moved as above. With variance="identity" v_k is 1 in the data's units,
 which is an assumption. Otherwise it is the released variance with an allowance for its own noise. Source: the class statistics of Shen,
-Tong, Wang 2026, section 3, without their test: docs/methods/class_means.md.
+Tong, Wang 2026, section 3, without their test: docs/methods/curves-and-classes.md.
 
 Shares and class means without privacy, on test data as their schema reads them: what intervals of classes are judged against.
 

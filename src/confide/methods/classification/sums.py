@@ -11,7 +11,7 @@ place k):
 
 Under add/remove counts do cost, so that they are taken at T = B/2: sqrt(1.25) B in all where T = B would give sqrt(2) B.
 
-Source: Shen, Tong, Wang 2026 have means and proportions; sums and counts in one release: docs/methods/class_means.md.
+Source: Shen, Tong, Wang 2026 have means and proportions; sums and counts in one release: docs/methods/curves-and-classes.md.
 
 The covariance of class means and shares where several rows of a unit count: a Gram matrix of units, one column of scores each.
 

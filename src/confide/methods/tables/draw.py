@@ -12,7 +12,7 @@ omega_B/n_B. It is convex in s; s <- s sqrt(gradient), normalized, goes down to 
 it is.
 
 No linear Gaussian mechanism has a loss below (sum_a r_a sqrt(b_a))^2 (by Cauchy's inequality from sum_a r_a lambda_a/n <= 1). It needs
-noise of real weights; shares of integer counts come within a few percent (`docs/methods/tables.md`).
+noise of real weights; shares of integer counts come within a few percent (`evidence/methods/tables.md`).
 Source: the residual spaces of Xiao, He, Zhang, Kifer 2023, from which the bound and the precision are derived here again.
 
 Released marginals put together by generalized least squares: tables whose margins add up, with their noise.

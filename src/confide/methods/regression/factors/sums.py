@@ -58,7 +58,7 @@ _MOST_LEVELS = 1024
 _MOST_CELLS = 2048
 _MOST_BLOCKS = 12
 # One table of all combinations of levels is drawn where it has at most this many times the cells of the blocks by themselves: its noise
-# adds up over its cells, theirs over blocks (`docs/methods/factor_means.md`).
+# adds up over its cells, theirs over blocks (`evidence/methods/factor_means.md`).
 _WHOLE_TABLE = 1.25
 
 

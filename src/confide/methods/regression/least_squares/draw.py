@@ -182,7 +182,7 @@ def public_facts(standing: RoundState, theta: Array, limits: Limits, maxima: Max
 PASSES = 6
 # Shares of mu^2, chosen on seeds 1 to 3 of the designs of confide_lab/benchmarks/least_squares.py; each branch adds up to 1. (That of the
 # tail, and what it takes from b, q and the meat, on designs of ten far records in 2,000: `limits`. That of influences, from b, is what R
-# squared needs: docs/methods/least_squares.md.)
+# squared needs: evidence/methods/least_squares.md.)
 COMMON = {"count": 1, "tail": 16, "leverage": 2, "square": 2, "meat": 8, "influence": 1}
 _LONG = {"round 1": 11, "round 2": 12, "gram": 10, "cross": 37}
 _SHORT = {"short round 1": 26, "short gram": 12, "short cross": 32}

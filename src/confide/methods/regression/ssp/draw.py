@@ -52,7 +52,7 @@ from confide.sums.coding import Box
 # A number of records beyond an edge is counted when it is at least this many sds of its noise.
 _COUNTED = 3.0
 # The cap is this far beyond the first edge without counted records beyond it, in squared length, where bounds are near and where they are
-# not (docs/methods/ssp.md, "The cap").
+# not (evidence/methods/ssp.md, "The cap").
 _MARGIN, _WIDE = 1.25, 3.0
 # The least edge and the others, as multiples of the number of coefficients p; |z|^2 is 1 + d/3 on average in a re-centred box.
 _EDGES = (0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.4, 2.0, 4.0, 8.0, 16.0)
