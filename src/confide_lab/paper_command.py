@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +17,9 @@ from confide.cli.session import Refused, Session
 from confide.cli.tables import table
 
 __all__ = ["errata", "papers"]
+
+#: The plan of the site of evidence, in a checkout.
+_PLAN = Path("mkdocs.lab.yml")
 
 
 def papers(
@@ -34,6 +41,13 @@ def papers(
     resume: Annotated[
         bool, typer.Option("--resume/--fresh", help="Go on from what this code has recorded, or start over.")
     ] = True,
+    evidence: Annotated[
+        bool,
+        typer.Option(
+            "--evidence",
+            help="Put the pages of evidence into DIR/evidence, too; in a checkout, with the packages of make docs.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Every table and figure of the five papers, theirs beside ours, as a static site. Interrupted, the same command goes on.
@@ -50,6 +64,8 @@ def papers(
         raise Refused("--smoke and --quick are two sizes; give one of them")
     if jobs < 1:
         raise Refused(f"--jobs is at least 1, got {jobs}")
+    if evidence and (not _PLAN.exists() or find_spec("mkdocs") is None):
+        raise Refused(f"--evidence needs {_PLAN} in this folder and the packages of pip install 'confide[docs]'")
     mode = "smoke" if smoke else "quick" if quick else "full"
     with session.doing("loading the papers"):
         from confide_lab.papers.catalogue import PAPERS
@@ -68,7 +84,10 @@ def papers(
     with session.doing("writing the site"):
         from confide_lab.papers.site import write
 
-        shares = write(output, out, mode, chosen)
+        shares = write(output, out, mode, chosen, evidence=evidence)
+    if evidence:
+        with session.doing("writing the pages of evidence"):
+            _pages_of_evidence(output / "evidence")
     for name, share in shares.items():
         session.say(
             f"{name}: {share['printed']} printed numbers: {share['text']}; {share['unexplained']} differ without a known reason"
@@ -77,6 +96,27 @@ def papers(
             session.say(f"{name}, with the settings that give them best: {share['restored_text']}")
     session.say(f"wrote {output / 'index.html'}")
     session.answer({"mode": mode, "shares": shares, "wrote": str(output / "index.html")})
+
+
+def _pages_of_evidence(folder: Path) -> None:
+    """The second site, its pages as they stand: their blocks run in `make evidence`."""
+    guides = os.path.relpath("out/docs", folder)
+    env = {**os.environ, "CONFIDE_DOCS_RUN": "", "CONFIDE_DOCS_SITE": guides, "NO_MKDOCS_2_WARNING": "1"}
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "-f",
+        str(_PLAN),
+        "-d",
+        str(folder.resolve()),
+    ]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise Refused(f"the pages of evidence could not be built:\n{done.stderr}")
 
 
 def errata(

@@ -10,6 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from confide.cli import app
+from confide_lab.papers.plan import MODES
 
 pytestmark = pytest.mark.long
 
@@ -83,3 +87,30 @@ def test_each_everyday_question_is_a_title_that_search_finds(site: Path) -> None
     for words, pages in ASKED.items():
         page = next(one for one in pages if f"{one}.html" in titles)
         assert words.lower() in titles[f"{page}.html"].lower(), (words, titles[f"{page}.html"])
+
+
+def test_the_papers_lead_to_the_evidence_that_stands_beside_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("material", reason="mkdocs-material is not installed: pip install 'confide[docs]'")
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setitem(MODES, "smoke", 0.01)
+    site = tmp_path / "site"
+    words = [
+        "lab",
+        "papers",
+        "--smoke",
+        "--evidence",
+        "--paper",
+        "binagg",
+        "-o",
+        str(site),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert 'href="evidence/index.html"' in (site / "index.html").read_text()
+    assert (site / "evidence/index.html").is_file() and (site / "evidence/coverage.csv").is_file()
+    monkeypatch.chdir(tmp_path)
+    assert "mkdocs.lab.yml" in CliRunner().invoke(app, ["lab", "papers", "--smoke", "--evidence"]).output

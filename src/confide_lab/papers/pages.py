@@ -50,7 +50,7 @@ _RULE = (
 ).replace("%", " %")
 
 
-def index_page(papers: Sequence[tuple[Paper, Share, Share, int]], mode: str) -> str:
+def index_page(papers: Sequence[tuple[Paper, Share, Share, int]], mode: str, *, evidence: bool = False) -> str:
     """The first page: the five papers, the share of each verdict, and how many numbers differ for no known reason."""
     parts = [
         f"<h1>Five papers, theirs beside ours</h1><p>{escape(_RULE)}</p>",
@@ -65,6 +65,8 @@ def index_page(papers: Sequence[tuple[Paper, Share, Share, int]], mode: str) -> 
             parts.append(
                 f"<p>The same numbers with the settings that give them best: {escape(restored.text())}.</p>{_bar(restored)}"
             )
+    if evidence:
+        parts.append('<p>What else was measured, attacked and compared: <a href="evidence/index.html">evidence</a></p>')
     parts.append('<p><a href="data/numbers.csv">Every printed number as CSV</a></p>')
     return _page("Five papers, theirs beside ours", parts, "")
 

@@ -25,8 +25,10 @@ _COLUMNS = ("setting", "method", "quantity", "statistic", "paper", "value", "err
             "verdict", "allowed", "reason")  # fmt: skip
 
 
-def write(folder: Path, out: Path, mode: str, papers: Sequence[str] = tuple(PAPERS)) -> dict[str, Any]:
-    """The site of what is recorded in `out`; the shares of each paper, for whoever prints them."""
+def write(
+    folder: Path, out: Path, mode: str, papers: Sequence[str] = tuple(PAPERS), *, evidence: bool = False
+) -> dict[str, Any]:
+    """The site of what is recorded in `out`, with a link to the pages of evidence where they stand in it; the shares of each paper."""
     for name in ("pictures", "data"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     names = list(dict.fromkeys(name for key in papers for name in experiments_of(PAPERS[key])))
@@ -49,7 +51,7 @@ def write(folder: Path, out: Path, mode: str, papers: Sequence[str] = tuple(PAPE
         }
     for name in names:
         _experiment(folder, name, records[name], [PAPERS[key] for key in papers if name in experiments_of(PAPERS[key])])
-    (folder / "index.html").write_text(index_page(first, mode), encoding="utf-8")
+    (folder / "index.html").write_text(index_page(first, mode, evidence=evidence), encoding="utf-8")
     (folder / "data" / "numbers.csv").write_text(_numbers_csv(numbers), encoding="utf-8")
     (folder / "data" / "shares.json").write_text(json.dumps(shares, indent=1) + "\n", encoding="utf-8")
     return shares

@@ -98,22 +98,24 @@ the formula. The least noise that stands beside them is that of a release of one
 the other marginals of their table. Overall means at n = 10,000, mu = 1 with bounds 1, 2 and 4 times too wide are at most 1.3
 times as wide in 24, 23 and 22 of 24 columns, at n = 500, mu = .3 in 8, 0 and 0, where the least noise would leave 16, 5 and 0.
 """
-_REFERENCE = """# How often intervals hold
+_REFERENCE = """# How often intervals contain the truth
 
-See for each method how often its printed 95% intervals held the number that they are of, and how much wider they are than without privacy.
+See for each method how often its 95% confidence intervals contain the true number, and how wide they are beside those without privacy.
 For analysts and reviewers who decide whether to trust an interval.
 You need to know what an interval of a result is about ([glossary](glossary.md)).
 
 <!-- Made from evidence/coverage.csv by `confide lab bench truth --write .`: do not edit it here. -->
 
-A cell is one table or design, one number of records and one mu. Samples are drawn from a table whose true answer is known, each
-is released with simulated noise, and the interval is compared with the truth. The number in "coverage" is that of the worst
-coefficient of a cell, and of these the median over cells. The width is over that without privacy, of cells with an interval.
-Coverage is below 0.95 in part because it is the least of several, each measured with few samples.
+A cell is one table or design, one number of records and one mu. Samples are drawn from a table whose true numbers are known. Each
+is released with simulated noise, and its intervals are compared with the truth.
 
-A cell fails where a 99.9% interval of that coverage is below what is asked: 0.93, or three points less than without privacy. For
-example, a method with "1 of 44" fails in one cell of 44. All cells, with what is asked of each and what was drawn, stand in the
-[evidence](../../evidence/coverage.md), as does the file of all rows.
+"Coverage" is that of the worst coefficient of a cell, and of these the median over cells. It is below 0.95 in part because it is
+the least of several, each measured with few samples. "Width ratio" is the width over that without privacy, in cells with an
+interval.
+
+A cell fails if a 99.9% interval of its coverage lies below the bar: 0.93, or three points less than without privacy. For example,
+"1 of 44" is a method that fails in one cell of 44. The bar of each cell is in the
+[evidence](../../evidence/coverage.md), as is the file of all rows.
 """
 Record = Mapping[str, str]
 
