@@ -307,3 +307,16 @@ def test_typical_values_serve_the_margin_of_a_mean_and_its_plan() -> None:
         said.startswith("Plan: mean y by g\n")
         and "Valid intervals for all means: chance high (100% of scenarios)" in said
     )
+
+
+def test_a_column_without_bounds_or_typical_values_gives_a_precision_no_unit() -> None:
+    """Its forecast is in units of a range that nobody knows: 40 of them would be had at the least budget."""
+    means = cf.tables.Means("pay ~ region", inference="population")
+    bare = cf.Schema({"pay": cf.Numeric(low=0), "region": cf.Categorical(["N", "S"])})
+    with refuses(PlanError):
+        cf.plan(means, bare, margin={"mean": 40.0}, n=4000)
+    with refuses(PlanError):
+        cf.margins_by_cost(means, bare, n=4000)
+    told = cf.Schema({**bare.columns, "pay": cf.Numeric(low=0, typical=(300, 1500))})
+    plan = cf.plan(means, told, margin={"mean": 40.0}, n=4000)
+    assert plan.guarantee.mu > 0.01 and Z * expected(plan, "region") <= 40.0

@@ -289,14 +289,22 @@ class Forecast(Lazy):
         sizes = (self.n,) if self.n else SIZES
         setting = Setting.of(self.made, self.method, self.schema, sizes[0])
         table = dict(self.given) if setting is None else _table(setting, sizes, self.given)
-        return self._without_unit(table, setting) if table and setting is not None else table
+        return self._without_unit(table) if table else table
 
-    def _without_unit(self, table: dict[str, Any], setting: Setting) -> dict[str, Any]:
-        """The table, without standard errors where a column has neither bounds nor typical values: they have no unit."""
+    @cached_property
+    def without_unit(self) -> tuple[str, ...]:
+        """The columns that have neither bounds nor typical values, so that standard errors have no unit."""
+        setting = Setting.of(self.made, self.method, self.schema, self.n or SIZES[0])
         declared = self.made.declared
-        alone = [
-            name for name in setting.columns.names if not _placed(declared[name]) and not _spread(self.schema[name])
-        ]
+        return tuple(
+            name
+            for name in (setting.columns.names if setting is not None else ())
+            if not _placed(declared[name]) and not _spread(self.schema[name])
+        )
+
+    def _without_unit(self, table: dict[str, Any]) -> dict[str, Any]:
+        """The table, without standard errors where they have no unit."""
+        alone = self.without_unit
         if not alone:
             return table
         cells = {key: dict.fromkeys(table[key]) for key in table if key not in BESIDE}

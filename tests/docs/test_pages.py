@@ -23,7 +23,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages(DOCS), *pages(EVID
 ALWAYS = (
     "README.md",
     "docs/start.md",
-    "docs/questions/mean.md",
+    "docs/howto/mean.md",
     *(
         f"docs/{name}.md"
         for name in ("dates", "ledger", "preflight", "reading", "selection", "sources", "survey", "units")

@@ -264,8 +264,15 @@ def _at_levels(
 
     def at(level: float) -> Plan:
         made = plan(method, schema, kind(level), n=n, ledger=ledger, guess=guess)
-        own = made.forecast.given if isinstance(made.forecast, Forecast) else {}
-        return replace(made, forecast=own) if own else made
+        forecast = made.forecast
+        if not isinstance(forecast, Forecast) or not forecast.given:
+            return made
+        if alone := forecast.without_unit:
+            raise PlanError(
+                f"a precision needs a unit, and the schema has neither bounds nor typical values of {', '.join(alone)}",
+                "declare where the values lie, typical=(low, high) in the schema",
+            )
+        return replace(made, forecast=forecast.given)
 
     return at
 
