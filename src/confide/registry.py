@@ -326,7 +326,9 @@ def _indexed(name: str) -> MethodInfo | None:
     facts = _facts(name)
     if facts is None:
         return None
-    read: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in facts.items()}
+    read: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in facts.items() if key != "settings"
+    }
     return MethodInfo(**read)
 
 
