@@ -17,7 +17,7 @@ Estimate (n_k/n, mean of class k), classes in the order of their public list; S 
 absent, gamma is 0. As a count, gamma has no rounding. The means are float sums, far within the steps that a release adds.
 
 Proof: `confide.sums.safety_bounds`. Source: Shen, Tong, Wang 2026, Algorithm 3, with 2R/n_k instead of 2R/(n_k - 1) and noise weighted
-by block. Class sums with noise need no test and are better wherever they fit (docs/methods/ptr.md).
+by block. Class sums with noise need no test and are better wherever they fit (evidence/methods/ptr.md).
 
 Kernel regression (Nadaraya, Watson) at public points, with a nonnegative product kernel and a public bandwidth.
 
