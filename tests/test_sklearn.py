@@ -864,7 +864,7 @@ def test_confide_does_not_load_scikit_learn_and_says_what_is_missing() -> None:
 
 
 def test_learned_preprocessing_is_warned_of_in_the_help_and_the_guide() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "sklearn.md").read_text()
+    page = (Path(__file__).parent.parent / "docs" / "howto" / "scikit-learn.md").read_text()
     for text in (str(PrivateRegressor.__doc__), page):
         assert "StandardScaler" in text and "FunctionTransformer" in text
 

@@ -1,6 +1,6 @@
 """Small files in the shapes that offices produce: each is read right, or refused, or told before the charge. Never silently wrong.
 
-`docs/reading.md` lists them, with what happens.
+`docs/reference/files.md` lists them, with what happens.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INCOME = cf.Numeric(0, 90_000)
 SEX = cf.Categorical(["male", "female"])
 GERMAN = {"delimiter": ";", "decimal": ",", "thousands": "."}
 NO = float("nan")
-PAGE = Path(__file__).parents[2] / "docs" / "reading.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
 
 
 @dataclass(frozen=True)

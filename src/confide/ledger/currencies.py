@@ -10,7 +10,7 @@ orders (g_r: the hockey-stick divergence of N(r, 1) from N(0, 1)). A release dom
 (delta: what the statement adds to D). So a release costs r^2 - r'^2 with the largest such r'. For D = G_m that is m^2; for
 randomized response, the Laplace mechanism, a tilted objective it is found and certified by
 `confide.guarantees.privacy_filter`. The price by the Gaussian curve that covers D, mu(epsilon)^2, is one such r' as well, and
-is taken where it is smaller. Proof for releases that are chosen adaptively: docs/ledger.md; r' is committed before the
+is taken where it is smaller. Proof for releases that are chosen adaptively: docs/explain/ledger.md; r' is committed before the
 draw.
 
 Ledgers of approximate DP: the pair itself, and what it becomes when it is converted.

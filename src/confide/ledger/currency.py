@@ -11,7 +11,7 @@
 | TradeOff(f) | what it leaves, or mu(delta')^2 and delta' | at a delta' of its curve | refused | refused |
 
 delta' is the caller's `charge_delta`. Sums of these are filters: releases may be chosen adaptively, as long as the total
-stays within a limit that was fixed in advance (docs/ledger.md). In a Gaussian ledger (`currencies`) a release that is not
+stays within a limit that was fixed in advance (docs/explain/ledger.md). In a Gaussian ledger (`currencies`) a release that is not
 Gaussian is charged by what remains after it, or by the Gaussian curve that covers it where that costs less. An
 ledger of approximate DP is a pair and may be converted to Gaussian DP once (`currencies`). This module has what all
 share, and the two that are plain sums of one number.

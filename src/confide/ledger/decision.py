@@ -1,7 +1,7 @@
 """Does a release fit, and as which of its statements? A pure function of the account, so `verify` can decide again.
 
 Source of the filter: what is left is fixed before each release, and each release, however it was chosen, leads to a state
-that is fixed before its noise is drawn (docs/ledger.md has the proof; for sums of rho and of epsilon the same induction).
+that is fixed before its noise is drawn (docs/explain/ledger.md has the proof; for sums of rho and of epsilon the same induction).
 
 What is left of a ledger buys: how many equal releases, one after the other, by the ledger's own decision.
 """

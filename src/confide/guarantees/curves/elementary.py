@@ -264,7 +264,7 @@ class Relaxed(Curve):
 
     Two of them compose to the composed bases with both slacks. The hockey-stick divergence of the second release,
     conditional on the first, is at most its base's plus its slack. Integrating in either order adds the other (the
-    argument of `docs/ledger.md`).
+    argument of `docs/explain/ledger.md`).
     """
 
     base: Curve
