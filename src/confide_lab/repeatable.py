@@ -11,6 +11,7 @@ import hashlib
 import os
 import random
 import re
+import sys
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -40,14 +41,23 @@ class Same:
     def start(self, text: str) -> None:
         """The bytes of a block with this text; of a text that comes again others."""
         often = self._seen[text] = self._seen.get(text, 0) + 1
-        self._own, self._number = hashlib.sha256(f"{often}/{text}".encode()).digest(), 0
+        self._own, self._numbers = hashlib.sha256(f"{often}/{text}".encode()).digest(), dict[str, int]()
         for words in list(standard._LIVE):
-            words.rekey()
+            words._keystream.pid = -1  # a key when next used: sources that others left alive take no bytes from here
 
     def bytes(self, count: int) -> bytes:
-        """The next `count` bytes."""
-        self._number += 1
-        return hashlib.shake_256(self._own + self._number.to_bytes(8, "big")).digest(count)
+        """The next `count` bytes of the asker, since a module asks too while it is imported, in the first page of a process alone."""
+        who = _asker()
+        self._numbers[who] = number = self._numbers.get(who, 0) + 1
+        return hashlib.shake_256(self._own + f"{who}/{number}".encode()).digest(count)
+
+
+def _asker() -> str:
+    """Module and function that ask for bytes, those that hand them on passed over."""
+    frame = sys._getframe(2)
+    while frame.f_back and frame.f_globals.get("__name__") in ("random", "secrets"):
+        frame = frame.f_back
+    return f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}"
 
 
 @contextmanager

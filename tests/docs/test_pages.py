@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,16 @@ def test_the_page_runs(page: Path) -> None:
     if keeps(page):
         said = difference(page, ran)
         assert not said, said
+
+
+def test_neither_other_sources_nor_imports_move_the_draws_of_a_page() -> None:
+    with repeatable():
+        alone = SecureWords().take(2).tolist()
+    others = [SecureWords() for _ in range(3)]
+    with repeatable():
+        secrets.token_bytes(4)  # as modules ask while they are imported, in the first page of a process alone
+        assert SecureWords().take(2).tolist() == alone
+        assert all(one.take(2).tolist() != alone for one in others)
 
 
 def test_every_page_runs_in_the_benchmarks_and_some_in_every_check() -> None:
