@@ -116,7 +116,7 @@ def test_the_front_page_and_the_readme_lead_to_every_question() -> None:
 
 
 def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
 
 
 def test_output_stands_below_what_printed_it_and_nothing_else_is_added(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Attacks on the studio: other origins, other users of this machine, hostile names and files. None charges, reads or runs anything.
 
-They are listed, with those of `test_uploads.py` and `test_studio.py`, in docs/studio.md.
+They are listed, with those of `test_uploads.py` and `test_studio.py`, in evidence/studio.md.
 """
 
 from __future__ import annotations
