@@ -1,6 +1,7 @@
 """Runs each page while the site is built, compares what its blocks print with what stands in it, and draws both and their pictures.
 
-CONFIDE_DOCS_RUN names the pages that run, separated by commas ("tutorial/first-table.md,howto/mean.md"): all where it is left out, none if empty.
+CONFIDE_DOCS_RUN names the pages that run, separated by commas
+("tutorial/first-table.md,howto/mean.md"): all where it is left out, none if empty.
 """
 
 from __future__ import annotations

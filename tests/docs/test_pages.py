@@ -22,9 +22,8 @@ EVIDENCE = ROOT / "evidence"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages(DOCS), *pages(EVIDENCE)]
 ALWAYS = (
     "README.md",
-    "docs/start.md",
+    "docs/tutorial/first-table.md",
     "docs/howto/mean.md",
-    "docs/survey.md",
     *(f"docs/explain/{name}.md" for name in ("ledger", "units")),
     "docs/howto/files-and-databases.md",
     *(f"docs/reference/{name}.md" for name in ("release-and-ledger-files", "schema-file")),

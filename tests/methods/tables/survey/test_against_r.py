@@ -18,7 +18,7 @@ from confide.testing import ZeroNoise
 pytestmark = pytest.mark.usefixtures("declared")
 
 SCRIPT = Path(__file__).with_name("designs.R")
-GUIDE = Path(__file__).parents[4] / "docs" / "survey.md"
+GUIDE = Path(__file__).parents[4] / "evidence" / "survey.md"
 # R 4.2 with survey 4.1-1
 PRINTED = """
 persons:mean,2411.72117592585,8.05179063225081
@@ -267,7 +267,7 @@ def test_subgroups_keep_all_psus(name: str) -> None:
 
 
 def test_the_guide_shows_what_its_file_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The numbers of R in docs/survey.md are those of its made-up survey without noise, to the digits shown."""
+    """The numbers of R in evidence/survey.md are those of its made-up survey without noise, to the digits shown."""
     monkeypatch.chdir(tmp_path)
     guide, made = GUIDE.read_text(encoding="utf-8"), {}
     exec(guide.partition("```python\n")[2].partition("```")[0], made)
