@@ -23,7 +23,7 @@ DOCS = ROOT / "docs"
 #: Made from the code and the glossary, whose words are checked where they stand.
 GENERATED = {f"reference/{name}.md" for name in ("python", "command-line", "statuses-and-flags", "glossary")}
 #: Pages of before the plan, by their folders; `methods/` has its old pages until they show their output.
-STILL = {"": 1}
+STILL = {"": 2}
 _PLANNED = re.findall(r"(?:-|: ) ?(\S+\.md)$", (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1], re.MULTILINE)
 _LINES, _METHOD_LINES, _WORDS = 200, 150, 80_000
 _LONG_SHARE, _REASONS = 0.05, 4 / 1_000
