@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 import confide as cf
 from confide_lab.benchmarks.scale import FEATURES, LINE, RECORDS, made
@@ -37,10 +37,11 @@ TASKS: dict[str, tuple[Any, float]] = {
 
 @contextmanager
 def _dask() -> Iterator[Any]:
-    from distributed import Client, LocalCluster
+    import distributed
 
+    engine: Any = distributed
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
-    with LocalCluster(**settings) as cluster, Client(cluster, set_as_default=False) as client:
+    with engine.LocalCluster(**settings) as cluster, engine.Client(cluster, set_as_default=False) as client:
         yield client
 
 
