@@ -22,7 +22,6 @@ EVIDENCE = ROOT / "evidence"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages(DOCS), *pages(EVIDENCE)]
 ALWAYS = (
     "README.md",
-    "docs/start.md",
     "docs/howto/mean.md",
     "docs/survey.md",
     *(f"docs/explain/{name}.md" for name in ("ledger", "units")),
