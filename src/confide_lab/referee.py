@@ -86,7 +86,7 @@ class Attempt:
         return _said(self.setting)
 
 
-def _said(setting: Mapping[str, Value]) -> str:
+def _said(setting: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in setting.items())
 
 
