@@ -26,7 +26,7 @@ INCOME = cf.Numeric(0, 90_000)
 SEX = cf.Categorical(["male", "female"])
 GERMAN = {"delimiter": ";", "decimal": ",", "thousands": "."}
 NO = float("nan")
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
+PAGE = Path(__file__).parents[2] / "evidence" / "files.md"
 
 
 @dataclass(frozen=True)
