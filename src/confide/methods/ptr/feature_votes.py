@@ -159,7 +159,7 @@ class SelectedFeatures:
 
     @property
     def formula(self) -> str:
-        """A formula of the chosen features. `NoResult` where there are none: the intercept alone is no choice that the records made."""
+        """A formula of the chosen features. `NoResult` where there are none: the records did not choose the intercept alone."""
         if self.status != "valid":
             raise NoResult("no features were chosen, so there is no formula of them", self.reason)
         return f"{self.response} ~ {' + '.join(self.names)}"

@@ -287,7 +287,7 @@ class GeneralizedRelease(Method):
         return safe
 
     def _least(self, largest: float) -> float:
-        """The least loss that a table can have: it does not rise, and statistics are cut. 0 where it has no number so far out."""
+        """The least loss that a table can have: it does not rise, and statistics are cut. 0 where it has no number there."""
         try:
             last = float(self.loss(self.sensitivity * (_FAR // _FINE)))
         except Exception:

@@ -236,7 +236,7 @@ def compare_models(fit: Result, without: LeftOut | Sequence[LeftOut] | Mapping[s
 
 
 def _no_fit(given: Any) -> PlanError:
-    """The refusal of what is no line, with the call that makes one of it."""
+    """The refusal of another thing than a regression result, with the call to write."""
     if isinstance(given, SharedEstimates):
         what, call = "several responses", "fit['y1'], ['z']), for one of them"
     elif isinstance(given, Release):
@@ -259,7 +259,7 @@ def _no_terms(fit: SharedEstimates, other: BaseResult) -> PlanError:
     )
     terms = lacks if smaller and smaller < set(fit.names) else ["z"]
     return PlanError(
-        "compare_models takes one result, and the names of the terms that the smaller model leaves out; a second one has noise of its own",
+        "compare_models takes one result, and the names of the terms that the smaller model leaves out; a second one has other noise",
         f"write cf.regression.compare_models(fit, {terms if len(terms) == 1 else [terms]})",
     )
 

@@ -39,8 +39,9 @@ from confide.sources.executors.worker import Change, Digest, Done, Readable, Wor
 class Keeping:
     """What workers keep for one draw.
 
-    token: of the draw; rows: of codes; seed: of their digest; memory: MB of each worker. folder: of the file, where a worker has it, else
-    that for its temporary files.
+    token: of the draw; rows: of codes; seed: of their digest; memory: MB of each worker.
+
+    folder: of the file, where a worker has it, else that for its temporary files.
     """
 
     token: str = field(repr=False)
