@@ -136,7 +136,7 @@ def summed(
     return guarded(
         "the sums over the records could not be put together",
         lambda: tuple(
-            one.value(state) for one, state in zip(statistics, _merged(statistics, added, follow, done), strict=True)
+            one.value(s) for one, s in zip(statistics, _merged(statistics, added, follow, done), strict=True)
         ),
     )
 

@@ -25,6 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 from threading import Lock
 from typing import IO, Any, NoReturn, Protocol, cast
 
@@ -192,18 +193,13 @@ class Spool:
         self._file, self._given = file, file is not None
         self._used = self._written = 0
 
-    def take(self, size: int, most: float) -> bool:
-        """Take so many bytes of memory, while no more than `most` are used; whether they were there."""
+    def take(self, size: int, most: float = inf) -> bool:
+        """Take so many bytes of memory, while no more than `most` are used; whether they were there. Less than 0 are given back."""
         with self._lock:
             if self._used + size > most:
                 return False
             self._used += size
             return True
-
-    def give_back(self, size: int) -> None:
-        """Bytes of memory that are not used any more."""
-        with self._lock:
-            self._used -= size
 
     def write(self, packed: _Bytes, at: int | None = None) -> int:
         """Write a block, behind the others or where it was. Returns where it begins. Raises `OSError` or `ValueError`."""
@@ -234,11 +230,8 @@ class Spool:
                 rest = rest[got:]
         return out
 
-    def __del__(self) -> None:
-        self.close()
-
     def close(self) -> None:
-        """Forget what was written."""
+        """Forget what was written. A file that is made here ends with it, too."""
         with self._lock:
             if self._file is not None and not self._given:
                 with suppress(OSError):
@@ -273,7 +266,7 @@ class Blocks(Part, Input):
         self._results: dict[int, tuple[Beginning, Any]] = {}
         self._slab, self._free = np.empty(0, dtype=np.uint8), 0
         self._failed = False
-        self._spool.give_back(self._used)
+        self._spool.take(-self._used)
         self._used = 0
         if self._own:
             self._spool.close()
