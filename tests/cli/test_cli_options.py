@@ -12,9 +12,10 @@ from hypothesis import given, strategies as st
 from tests.cli.cli_runner import good, run
 from tests.messages import refuses
 
-from confide.cli.options import Parameters, Privacy, described, fields_of, value_of
+from confide.cli.options import Parameters, Privacy, fields_of, value_of
 from confide.cli.session import Refused
 from confide.guarantees import GDP, ZCDP, ApproxDP, PureDP
+from confide.registry import settings_of
 
 PLAN = ("plan", "happy ~ age", "--schema", "schema.toml")
 
@@ -242,7 +243,8 @@ def test_options_are_made_of_the_fields_of_a_method(survey):
     given = group(power=2, labels="a, b", cuts=".5", bounds='{"x": [0, 1]}', quick=True).given()
     assert given == {"power": 2, "labels": ("a", "b"), "cuts": 0.5, "bounds": {"x": (0, 1)}, "quick": False}
     assert group().given() == {}
-    assert described(Second)["power"] == described(First)["power"] == ("int, default 1", "How much, 1 or 2.")
+    first, second = ({one.name: (one.form, one.text) for one in settings_of(kind)} for kind in (First, Second))
+    assert first["power"] == second["power"] == ("int, default 1", "How much, 1 or 2.")
 
 
 def test_a_setting_is_an_option_wherever_a_command_asks_its_method(survey):

@@ -216,7 +216,7 @@ def _checked(curve: Curve, pair: Pair) -> Pair:
     # not a number is no total either
     if not all(total >= 1 - _SHORT for total in totals):
         raise NoConversion(
-            f"the losses of {curve!r} cannot be resolved in doubles: their masses sum to {min(totals)!r}",
+            f"the losses of {curve!r} cannot be resolved in doubles: their masses fall short of 1 by {1 - min(totals):.0e}",
             "charge a statement that follows from it, statement.to_gdp(delta=...)",
         )
     if pair.bare <= pair.leak:
