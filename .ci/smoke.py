@@ -62,6 +62,21 @@ def draws(table: Any, generator: Any) -> Any:
     return table
 
 
+def high(table: Any) -> float:
+    """How many records are above 2."""
+    return float((table[:, 0] > 2).sum())
+
+
+def high_mean(table: Any, noise: Any) -> Any:
+    """Their mean, in steps of 2^-20."""
+    return np.rint(table[table[:, 0] > 2, 0].mean() * 2**20) + noise.discrete_laplace(2**17, 1)
+
+
+def loss(count: float) -> float:
+    """One of `count` records moves the mean by at most 2/(count - 1)."""
+    return 8 * (4 / count + 2.0**-19) if count >= 2 else float("inf")
+
+
 def part(
     name: str, extra: str | None = None, needs: str | None = None
 ) -> Callable[[Callable[[], None]], Callable[[], None]]:
@@ -265,6 +280,8 @@ def _() -> None:
 def _() -> None:
     bound = cf.ptr.OrderStatistic(N // 2, 0.0, 4.0, 0.4)
     released(cf.ptr.SafeRelease(bound, ("x",), gamma_plan=30), cf.GDP(1.0, 1e-4))
+    own = cf.ptr.GeneralizedRelease(high_mean, loss, high, 1.0, grid=2.0**-20, columns=("x",))
+    assert released(own, cf.ApproxDP(1.0, 1e-4), live=True).status == "valid"
 
 
 @part("publication")
