@@ -34,6 +34,13 @@ app.command("errata")(errata)
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="An experiment that `confide lab list` names.", show_default=False)
 ]
+Reps = Annotated[
+    int | None, typer.Option("--reps", metavar="R", help="Replications of each cell; each block's own when left out.")
+]
+Jobs = Annotated[int, typer.Option("--jobs", metavar="J", help="Processes.")]
+Resume = Annotated[
+    bool, typer.Option("--resume/--fresh", help="Go on from what this code has recorded, or remove it first.")
+]
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the recorded replications are.")]
 
 
@@ -88,15 +95,9 @@ def list_experiments(ctx: typer.Context, json: Json = False) -> None:
 def run_experiment(
     ctx: typer.Context,
     name: Name,
-    reps: Annotated[
-        int | None,
-        typer.Option("--reps", metavar="R", help="Replications of each cell; each block's own when left out."),
-    ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="J", help="Processes.")] = 1,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume/--fresh", help="Go on from what this code has recorded, or remove it first."),
-    ] = True,
+    reps: Reps = None,
+    jobs: Jobs = 1,
+    resume: Resume = True,
     out: Out = Path("out/lab"),
     output: Annotated[
         Path | None,
@@ -156,15 +157,9 @@ def run_experiment(
 def referee_experiment(
     ctx: typer.Context,
     name: Name,
-    reps: Annotated[
-        int | None,
-        typer.Option("--reps", metavar="R", help="Replications of each cell; each block's own when left out."),
-    ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="J", help="Processes.")] = 1,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume/--fresh", help="Go on from what this code has recorded, or remove it first."),
-    ] = True,
+    reps: Reps = None,
+    jobs: Jobs = 1,
+    resume: Resume = True,
     out: Annotated[
         Path,
         typer.Option(

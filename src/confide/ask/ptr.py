@@ -239,9 +239,8 @@ def generalized_release(
     method = GeneralizedRelease(mechanism, loss, statistic, sensitivity, **settings)
     if report is not None:
         _check_report(report, method, privacy)
-    engine.plan(
-        method, data.schema, privacy, n=n
-    )  # what public facts refuse is refused before the attack, which takes seconds
+    # what public facts refuse is refused before the attack, which takes seconds
+    engine.plan(method, data.schema, privacy, n=n)
     assert isinstance(privacy, ApproxDP)
     if report is None:
         report = attacked(method, data.schema, privacy, n)
@@ -359,10 +358,9 @@ def select_features(
     Notes
     -----
     Guarantee: ApproxDP(epsilon, delta) under substitution with a
-    public number of records. One record
-    changes the votes of one block, so that the gap between the last chosen feature
-    and the next one moves by at most 2. Where it is above 2 the choice is the same
-    for every neighbor, and its loss is 0. `confide.methods.ptr.feature_votes` has
+    public number of records. One record changes the votes of one block, so that the
+    gap between the last chosen feature and the next one moves by at most 2. Where it
+    is above 2 the choice is the same for every neighbor, and its loss is 0. `confide.methods.ptr.feature_votes` has
     the proof.
 
     References
