@@ -74,6 +74,8 @@ def printed(summary: str) -> str:
     """A table as `confide infer` prints it: the line of its release ID ends in where the rest is."""
     start, _, last = summary.rpartition("\n")
     assert last.startswith("Release ID")
+    if last.endswith("summary(verbose=True))"):  # notes that the noise added were left out, and the line says so
+        return f"{start}\n{last.replace('summary(verbose=True)', '--verbose')}\n"
     return f"{start}\n{last:<53}(details: --verbose)\n"
 
 

@@ -141,6 +141,20 @@ def test_many_processes_may_create_in_one_file(
     assert all(Ledger.open(place, dataset=name).verify().ok for name in names)
 
 
+def test_a_new_file_that_another_process_writes_to_is_waited_for(tmp_path: Path) -> None:
+    # SQLite refuses the change of the journal at once, whatever the timeout of the connection
+    file = tmp_path / "ledger.db"
+    file.touch(0o600)
+    with closing(sqlite3.connect(file, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerBusy):
+            Ledger.create(file, dataset="survey", budget=GDP(1.0), timeout=0.05)
+        release = threading.Timer(0.3, other.execute, ("ROLLBACK",))
+        release.start()
+        assert Ledger.create(file, dataset="survey", budget=GDP(1.0)).verify().ok
+        release.join()
+
+
 def test_threads_share_a_book(book: Ledger) -> None:
     granted: list[int] = []
 

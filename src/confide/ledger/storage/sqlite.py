@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -159,9 +160,21 @@ class SQLiteStore(Store):
         return connection
 
     def _alone(self, statement: str, *values: str) -> None:
-        """A statement that SQLite refuses inside a transaction."""
+        """A statement that SQLite refuses inside a transaction.
+
+        The change of the journal is refused at once while another process writes, whatever the connection's timeout:
+        it is tried again until that time is over.
+        """
+        end = time.monotonic() + self.timeout
         with self._transaction("") as connection:
-            connection.execute(statement, values)
+            while True:
+                try:
+                    connection.execute(statement, values)
+                    return
+                except sqlite3.OperationalError as error:
+                    if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                        raise
+                time.sleep(0.01)
 
     def _reason(self, error: Exception) -> tuple[str | None, bool]:
         code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
