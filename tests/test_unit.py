@@ -271,7 +271,7 @@ def test_contributions_say_what_each_number_of_rows_keeps() -> None:
         cf.read(visits(), UNIT), privacy=cf.GDP(2.0), ledger=None, noise=SimulatedNoise(5)
     )
     rows = visits().groupby("pid").size().to_numpy()
-    for k, kept, sd in zip(table.rows, table.kept, table.kept_sd, strict=True):
+    for k, kept, sd in zip(table.rows, table.rows_kept, table.rows_kept_sd, strict=True):
         # rows of a cell are taken to be spread evenly, here 48.5 for 40: up to 0.21 of what these units keep
         assert abs(kept - np.minimum(rows, k).sum() / rows.sum()) < 4 * sd + 0.21 * kept
     assert (np.diff(table.noise) > 0).all()
