@@ -59,7 +59,9 @@ class Roles:
     response: str
 
 
-def roles_from_bounds(bounds: Any, features: tuple[str, ...], label: str | None, *, classes: bool = False) -> Roles:
+def roles_from_bounds(
+    bounds: Any, features: tuple[str, ...], label: str | None, ledger: Ledger | None, *, classes: bool = False
+) -> Roles:
     """Roles from public bounds of X and y, for classes from a list of labels in the place of the bounds of y."""
     words = CLASS_WORDS if classes else NUMBER_WORDS
     if not isinstance(bounds, Mapping) or set(bounds) != {"X", "y"}:
@@ -84,7 +86,12 @@ def roles_from_bounds(bounds: Any, features: tuple[str, ...], label: str | None,
         label_column: Any = _labels_of_bounds(bounds["y"])
     else:
         label_column = _numeric(_numbers(bounds["y"], 'bounds["y"]', [(2,)], words), 'bounds["y"]')
-    return Roles(Schema({**columns, response: label_column}), features, response)
+    return Roles(of_ledger({**columns, response: label_column}, ledger), features, response)
+
+
+def of_ledger(columns: Mapping[str, Any], ledger: Ledger | None) -> Schema:
+    """The schema of columns with bounds, which name no dataset: their records are those of the ledger that the fit is charged to."""
+    return Schema(columns, dataset=ledger.dataset if isinstance(ledger, Ledger) else None)
 
 
 def _labels_of_bounds(given: Any) -> Categorical:
@@ -393,9 +400,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
             )
         own = self._own_method()
         if self.bounds is not None:
-            return roles_from_bounds(
-                self.bounds, labels or tuple(f"x{j}" for j in range(width)), label, classes=self._classes
-            )
+            features = labels or tuple(f"x{j}" for j in range(width))
+            return roles_from_bounds(self.bounds, features, label, self.ledger, classes=self._classes)
         if not isinstance(self.schema, Schema):
             raise SchemaError(
                 f"schema must be a confide.Schema, got {type(self.schema).__name__}", f"write {words.schema}"

@@ -35,6 +35,7 @@ from confide.sklearn.base import (
     StatusWarning,
     columns_of,
     formula_of,
+    of_ledger,
     refuse_text,
     response_of,
 )
@@ -594,7 +595,7 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         columns: Mapping[str, Any] = {
             f"x{j}": Numeric(float(low), float(high), on_missing="midpoint") for j, (low, high) in enumerate(own)
         }
-        return Schema({**columns, "y": replace(label, on_missing=label.levels[0])})
+        return of_ledger({**columns, "y": replace(label, on_missing=label.levels[0])}, self.ledger)
 
 
 def _rows(columns: Sequence[Any]) -> NDArray[Any]:

@@ -21,7 +21,7 @@ from confide.ledger import Ledger
 from confide.methods.reduction.components import PCA
 from confide.noise import SimulatedNoise
 from confide.schema import Numeric, Schema
-from confide.sklearn.base import PrivateEstimator, Roles, StatusWarning, columns_of, refuse_text
+from confide.sklearn.base import PrivateEstimator, Roles, StatusWarning, columns_of, of_ledger, refuse_text
 from confide.sources import read
 
 
@@ -242,4 +242,4 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
             name: Numeric(float(low), float(high))
             for name, (low, high) in zip(names, np.broadcast_to(pairs, (len(names), 2)), strict=True)
         }
-        return Schema(own)
+        return of_ledger(own, self.ledger)
