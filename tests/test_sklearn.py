@@ -579,7 +579,7 @@ def secure(book: cf.Ledger | None, mu: float = 1.0) -> PrivateRegressor:
     return PrivateRegressor(privacy=cf.GDP(mu), schema=SCHEMA, ledger=book)
 
 
-@pytest.mark.filterwarnings("ignore::confide.sklearn.StatusWarning")  # few records, of which it is not
+@pytest.mark.filterwarnings("ignore::confide.sklearn.StatusWarning")  # few records: a status may be imprecise
 def test_a_fit_with_bounds_is_charged_to_the_dataset_of_its_ledger(book: cf.Ledger) -> None:
     X, y = records(200)
     yes = np.where(y > y.median(), "yes", "no")

@@ -75,6 +75,8 @@ def for_command_line(
     'write --inference dataset'
     >>> for_command_line("write cf.tables.counts(..., inference='dataset')", analysis="a")
     'write inference = "dataset" in [analyses.a]'
+    >>> for_command_line("write margin={'count': 60}, n=4000", analysis="a")
+    'write margin = { count = 60 } in [analyses.a], n = 4000 at the top of the file'
     >>> for_command_line("the charge GDP(mu=1, add-remove) is GDP(1.5)")
     'the charge GDP(mu=1, add-remove) is --mu 1.5'
     """
@@ -360,7 +362,9 @@ class _Speaker:
         if name is None or value is _OPEN:
             return None
         if self.analysis is not None:
-            return f"{name} = {_toml(value)} in [analyses.{self.analysis}]"
+            return f"{name} = {_toml(value)} " + (
+                "at the top of the file" if name == "n" else f"in [analyses.{self.analysis}]"
+            )
         if name in _DESIGN:
             return f"{name} = {_toml(value)} under [design]"
         option = _option(name) if value is not False else f"--no-{_option(name)[2:]}"
