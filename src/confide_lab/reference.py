@@ -36,10 +36,12 @@ _PYTHON = """\
 
 Look up the signature of a call or a class, what it takes, what it returns and what it raises.
 For those who use confide from Python.
-You need `import confide as cf`; `help(cf.tables.means)` prints the same. In a checkout this page has names alone, because signatures are put in where the site is built.
+You need `import confide as cf`; `help(cf.tables.means)` prints the same. In a checkout this page has names alone: the site
+has signatures.
 
-A call such as `cf.tables.means` returns a *result*. Every result has `summary()`, `to_frame()`, `conf_int(alpha)`, `plot()`, `report(path)`, `to_latex()`, `status` and `flags`.
-A table of means has `diff` and `test` as well, a regression `predict`: `help(type(result))` lists all. To keep the release, call `cf.release` and then `cf.infer`.
+A call such as `cf.tables.means` returns a *result*. Every result has `summary()`, `to_frame()`, `conf_int(alpha)`, `plot()`,
+`report(path)`, `to_latex()`, `status` and `flags`. A table of means has `diff` and `test` as well, a regression `predict`:
+`help(type(result))` lists all. To keep the release, call `cf.release` and then `cf.infer`.
 
 <!-- Made from the code by `python -m confide_lab.reference`: do not edit it here. -->
 """

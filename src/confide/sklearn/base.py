@@ -90,7 +90,7 @@ def roles_from_bounds(
 
 
 def of_ledger(columns: Mapping[str, Any], ledger: Ledger | None) -> Schema:
-    """The schema of columns with bounds, which name no dataset: their records are those of the ledger that the fit is charged to."""
+    """The schema of columns with bounds. Bounds name no dataset: it is the dataset of the ledger that the fit is charged to."""
     return Schema(columns, dataset=ledger.dataset if isinstance(ledger, Ledger) else None)
 
 
