@@ -19,7 +19,6 @@ from typing import Any
 
 import typer
 
-from confide import errors
 from confide._docs import parameters
 from confide.cli import app
 
@@ -36,8 +35,7 @@ _PYTHON = """\
 
 Look up the signature of a call or a class, what it takes, what it returns and what it raises.
 For those who use confide from Python.
-You need `import confide as cf`; `help(cf.tables.means)` prints the same. In a checkout this page has names alone: the site
-has signatures.
+You need `import confide as cf`; `help(cf.tables.means)` prints the same, also where this page shows names alone.
 
 A call such as `cf.tables.means` returns a *result*. Every result has `summary()`, `to_frame()`, `conf_int(alpha)`, `plot()`,
 `report(path)`, `to_latex()`, `status` and `flags`. A table of means has `diff` and `test` as well, a regression `predict`:
@@ -213,11 +211,14 @@ def command_line() -> str:
 
 def _exit_codes(text: str) -> str:
     """The exit codes of every command, from the help of them all, with the errors of Python that end so."""
-    lines = []
+    lines, known = (
+        ["| Code | Meaning | In Python, of `cf.errors` |", "| --- | --- | --- |"],
+        vars(_thing("confide.errors")),
+    )
     for code, words in re.findall(r"^(\d+) +(.+)$", text.partition("Exit codes\n")[2], re.MULTILINE):
-        own = [f"`{name}`" for name, one in vars(errors).items() if code == str(getattr(one, "exit_code", ""))]
+        own = (f"`{name}`" for name, one in known.items() if code == str(getattr(one, "exit_code", "")))
         lines.append(f"| {code} | {words} | {', '.join(own)} |")
-    return "\n".join(["| Code | Meaning | In Python, of `cf.errors` |", "| --- | --- | --- |", *lines])
+    return "\n".join(lines)
 
 
 def _commands(group: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -25,10 +25,8 @@ def percent(share: float) -> str:
     >>> percent(0.0625), percent(0.0001), percent(0.0), percent(1.0)
     ('6.2%', '<0.1%', '0.0%', '100.0%')
     """
-    hundredths = round(100 * share, 6)
-    if 0 < hundredths < 0.05:
-        return "<0.1%"
-    return f"{hundredths:.1f}%" if share < 10 else "more than 999%"
+    shown = f"{round(100 * share, 6):.1f}%" if share < 10 else "more than 999%"
+    return "<0.1%" if 0 < round(100 * share, 6) < 0.05 else shown
 
 
 def left(used: float) -> str:

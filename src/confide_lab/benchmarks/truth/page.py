@@ -36,12 +36,12 @@ COLUMNS = (
 PLACES = {"csv": "evidence/coverage.csv", "evidence": "evidence/coverage.md", "reference": "docs/reference/coverage.md"}
 _WORDS = """# Coverage: how often intervals contain the truth, measured
 
-See in which cells the intervals of a method contain the true number, and in which they fail. For statisticians and reviewers. You
-need to know what an [interval of a result](../docs/explain/intervals.md) is about.
+See in which cells the intervals of a method contain the true number, and in which they fail. For statisticians and reviewers. You need to
+know what an [interval of a result](../docs/explain/intervals.md) is about.
 
-Every row is in [coverage.csv](coverage.csv), failures included. `confide lab bench truth --write .` prints the file, this page
-and its [summary](../docs/reference/coverage.md), with `--full` for all cells. `confide lab bench truth --judge` prints the
-acceptance rules of the default regression and of logistic regression.
+Every row is in [coverage.csv](coverage.csv), failures included. `confide lab bench truth --write .` prints the file, this page and its
+[summary](../docs/reference/coverage.md), with `--full` for all cells. `confide lab bench truth --judge` prints the acceptance rules of the
+default regression and of logistic regression. Tables were also compared with [eight real sets](methods/tables.md#eight-real-sets).
 
 ## How it is measured
 
@@ -51,81 +51,48 @@ Each row of the file is one method on one cell:
 2. Each sample is released with simulated noise.
 3. The printed 95% interval is compared with the same number of the full table.
 
-**The number that is compared.** For a linear regression it is the least-squares coefficient of response and features, clipped to
-their public bounds or to the ranges that the release found. Weights or limits that a method uses inside do not change it. The
-interval without privacy is compared at the public bounds. For other methods the number is `reference` of the method. There are
-two exceptions. `efficient_ptr` states the regression with its public weights, which its title names. `posterior_sampling` states
-the ridge regression of the records themselves, and is compared with that of each sample.
+**The number that is compared.** For a linear regression it is the least-squares coefficient of response and features, clipped to their
+public bounds or to the ranges that the release found. Weights or limits that a method uses inside do not change it. The interval without
+privacy is compared at the public bounds. For other methods the number is `reference` of the method. There are two exceptions.
+`efficient_ptr` states the regression with its public weights, which its title names. `posterior_sampling` states the ridge regression of
+the records themselves, and is compared with that of each sample.
 
-**The cells.** They are designs, the outside tables, and the real sets of the folder `CONFIDE_DATA`, if there is one. One of the
-designs is an adversary's (`confide_lab/benchmarks/truth/adversary.py`; real sets: `confide_lab/benchmarks/truth/records.py`).
-Outside tables are real ones, and their bounds are declared from the meaning of their columns. They are in
-`confide_lab/benchmarks/outside_tables.py`, and those with an outcome of two values in
-`confide_lab/benchmarks/outside_outcomes.py`.
+**The cells.** They are designs, the outside tables, and the real sets of the folder `CONFIDE_DATA`, if there is one. One of the designs is
+an adversary's (`confide_lab/benchmarks/truth/adversary.py`; real sets: `confide_lab/benchmarks/truth/records.py`). Outside tables are real
+ones, and their bounds are declared from the meaning of their columns. They are in `confide_lab/benchmarks/outside_tables.py`, and those
+with an outcome of two values in `confide_lab/benchmarks/outside_outcomes.py`.
 
 **What was chosen after a look at them.** Two settings depend on outcome tables that were looked at, `resumes` and `chains`: which
-coefficients next to withheld ones are answered, and how far forecasts assume bounds to lie. Nothing else was chosen on outcome
-tables. Of the other outside tables, some were looked at before these settings were chosen:
+coefficients next to withheld ones are answered, and how far forecasts assume bounds to lie. Nothing else was chosen on outcome tables. Of
+the other outside tables, some were looked at before these settings were chosen:
 
-- how wide bounds may be for an answer, and how far counts of long scores are believed: doctor, nmes, diamonds, credit, wells,
-  hmda, gss, fair, randhie
+- how wide bounds may be for an answer, and how far counts of long scores are believed: doctor, nmes, diamonds, credit, wells, hmda, gss,
+  fair, randhie
 - the margin of SSP's cap: doctor, gss
 
 The columns of the file:
 
-- `coefficient`, `coverage`, `low`, `high`: the least coverage among coefficients that are answered in at least a tenth of the
-  runs, with its 99.9% Clopper-Pearson interval.
-- `without_privacy`: the coverage of the interval without privacy on the same samples: HC1 for linear regression, HC0 for other
-  models, the bootstrap for what has no other.
-- `asked`, `failed`: the bar, the lesser of 0.93 and `without_privacy` - 0.03. A row fails if the 99.9% interval of an answered
-  coefficient lies below the bar; `failed` counts such coefficients.
+- `coefficient`, `coverage`, `low`, `high`: the least coverage among coefficients that are answered in at least a tenth of the runs, with
+  its 99.9% Clopper-Pearson interval.
+- `without_privacy`: the coverage of the interval without privacy on the same samples: HC1 for linear regression, HC0 for other models, the
+  bootstrap for what has no other.
+- `asked`, `failed`: the bar, the lesser of 0.93 and `without_privacy` - 0.03. A row fails if the 99.9% interval of an answered coefficient
+  lies below the bar; `failed` counts such coefficients.
 - `width_ratio`: the median over coefficients of the median ratio of the private width to the one without privacy.
 - `gap`: the largest median error of a coefficient, in standard errors without privacy.
-- `valid`, `answered`, `flagged`: the share of runs with the status `valid`; of coefficients with an interval, at `valid` or
-  `partial`; of answered runs that print a flag.
+- `valid`, `answered`, `flagged`: the share of runs with the status `valid`; of coefficients with an interval, at `valid` or `partial`; of
+  answered runs that print a flag.
 - `forecast`: of logistic regression: the chance of status `valid` that a plan states for the cell, from the schema alone.
 
 What to know of single cells:
 
 - mu is the budget. For methods that need a delta it is 1e-6; for `quantile` and `quantiles, pure` epsilon equals mu.
-- `domains-` cells draw n whole PSUs of a real table (`confide_lab/benchmarks/truth/domains.py`). Their subgroups lie in 1, 2, 4
-  or 8 of these, or in the rest. A number with the flag `few_psus` counts as not answered.
-- Samples of counts and totals are of random size, and the truth is that of a sample. Methods with a public number of records have
-  a rule for missing values in their schema, and no value is missing.
-- A method marked * is compared with least squares for information. It states another regression in its title, which a release
-  alone determines (`huber_line`), or prints no interval (`binagg`, where the sandwich over its bins stands instead).
-"""
-_TABLES = """## Tables of eight real sets
-
-[coverage-tables.csv](coverage-tables.csv) has coverage and width by kind of number, n and mu. `confide lab bench tables_real
---replications 400 --write evidence/coverage-tables.csv` prints it. Samples are drawn with replacement, a Poisson number of them
-with mean n. They are compared with the whole table or, for "these records", with the sample.
-
-- **Counts, shares, means and their differences** cover 0.943 to 0.998 as kinds, at every n and mu. Over all answers counts and
-  shares have no number below 0.94.
-- **Flagged cells.** If a cell has `count_below_noise` in most samples, the samples without the flag are those in which noise has
-  pushed the count up. There it is covered less: 129 of the 140 numbers below 0.94. The flag selects these samples, and the
-  interval itself does not fail.
-- **A share next to 0 or 1.** Differences and ratios of it fail over all answers: 33 numbers, all with one level of 14 records in
-  30,000.
-- **Quantiles** cover 0.98 to 0.99 as kinds at mu = 1 and at n = 10,000. With little noise 16 of 128 cells are above 0.985. An
-  interval without privacy covers as much there, because ties and whole values are covered for certain. At n = 10,000 quantiles
-  are 1.1 to 1.3 times as wide as order statistics. At n = 500 and mu = 0.3, with groups of 100 records, noise dominates.
-
-The whole was run again with 100 samples (`confide lab bench tables_real --replications 100`):
-
-- 2 of 544 kinds by set, n and mu are below 0.94 (0.85 and 0.86). They are differences of shares and relative risks of one set at
-  n = 10,000 and mu = 1, all next to its level of 14 records in 30,000. 30 kinds, all quantiles, are above 0.985 with little
-  noise. Of these, 2 are above the coverage without privacy on the same samples (0.997 against 0.980).
-- 28 of 8,766 numbers are below 0.94 where no flag speaks against them, 66 without privacy. 26 of the 28 are flagged in more than
-  half of the samples.
-- No cell of all crossings of two columns with 100 expected records is flagged at n = 10,000 and mu = 1, in any of the eight sets.
-  The bar is 5%.
-- 37 of 2,751 widths differ from the formula by more than 10%. 22 shares are wider than 1.3 times the interval without privacy, 21
-  of them at n = 500 and mu = 0.3. Each is within 10% of the formula. The least noise in that comparison is that of a release of
-  one marginal alone, and these share the budget with the other marginals of their table.
-- Overall means have bounds 1, 2 and 4 times too wide. They are at most 1.3 times as wide in 24, 23 and 22 of 24 columns at n = 10,000
-  and mu = 1. At n = 500 and mu = 0.3 they are in 8, 0 and 0, where the least noise would leave 16, 5 and 0.
+- `domains-` cells draw n whole PSUs of a real table (`confide_lab/benchmarks/truth/domains.py`). Their subgroups lie in 1, 2, 4 or 8 of
+  these, or in the rest. A number with the flag `few_psus` counts as not answered.
+- Samples of counts and totals are of random size, and the truth is that of a sample. Methods with a public number of records have a rule
+  for missing values in their schema, and no value is missing.
+- A method marked * is compared with least squares for information. It states another regression in its title, which a release alone
+  determines (`huber_line`), or prints no interval (`binagg`, where the sandwich over its bins stands instead).
 """
 _REFERENCE = """# How often intervals contain the truth
 
@@ -224,7 +191,6 @@ def evidence_page(records: Sequence[Record], skipped: Iterable[str] = ()) -> str
         _summary(records),
         "## Rows that fail",
         _failures(records),
-        _TABLES,
         "## Methods that are in no cell",
     ]
     parts.append("\n".join(f"- `{name}`: {why}" for name, why in sorted(ELSEWHERE.items())))
