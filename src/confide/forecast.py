@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import nan, prod, sqrt
@@ -35,6 +36,7 @@ from confide.schema import Categorical, Integer, ModelMatrix, Schema
 from confide.schema.formulas.names import hidden, sides
 from confide.schema.formulas.terms import Indicator, Term, factor_name
 from confide.sums.blocks.record_block import Collected
+from confide.sums.cells.cell_sums import Histogram
 from confide.sums.integer_functions import Derived, OfRecords
 
 #: Numbers of records of a forecast that none is given for.
@@ -66,7 +68,7 @@ class Simulated(Source):
     """A source of simulated records: codes of each column (rows,), and how often each row stands among the records (rows,)."""
 
     schema: Schema
-    codes: Mapping[str, Array]
+    codes: dict[str, Array]
     counts: NDArray[np.int64]
     dataset: None = None
     rereadable: bool = True
@@ -98,42 +100,50 @@ class Simulated(Source):
     def check(self, columns: Sequence[str]) -> None:
         """Nothing to refuse: every column is there."""
 
+    def kept(self, rows: Sequence[str]) -> AbstractContextManager[Simulated]:
+        """A copy for one draw, with the rows of codes that it may code again."""
+        return nullcontext(replace(self, codes={**self.codes, **{name: self._row(name) for name in rows}}))
+
+    def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Array], Array]) -> bool:
+        """As `Source.coded_again`; of a copy that is kept for one draw."""
+        if not rows.keys() <= self.codes.keys():
+            return False
+        self.codes.update({name: code(name, self.codes[row]) for row, name in rows.items()})
+        return True
+
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """Exact sums of all records."""
         return tuple(map(self._sum, statistics))
 
     def _sum(self, one: Any) -> NDArray[Any]:
-        """Rows by the binary digits of how often they stand there: the sum of 2^k times the sum of those that have digit k."""
-        if isinstance(one, Collected | OfRecords):
-            return np.asarray(
-                one.value(one.update(one.zero(), np.repeat(self._rows(one.map.columns), self.counts, axis=1)))
-            )
-        if isinstance(one, Derived):
+        """By the binary digits of how often a row stands there, the highest first: at each, what was added up before counts twice."""
+        if isinstance(one, Derived) and not isinstance(one, OfRecords):
             return np.asarray(one.of(self._sum(one.behind)))
-        codes, total, add = self._rows(one.map.columns), one.value(one.zero()), one.update
-        if isinstance(one, Gram | Total):
+        codes = np.array([self._row(name) for name in one.map.columns]).reshape(-1, len(self.counts))
+        state, add = one.zero(), one.update
+        if isinstance(one, Collected | OfRecords):
+            return np.asarray(one.value(add(state, np.repeat(codes, self.counts, axis=1))))
+        if isinstance(one, Gram | Total | Histogram):
             codes, add = one.map(codes), one.add
-        for digit, there in self._digits:
-            total = total + one.value(add(one.zero(), codes[:, there])) * digit
-        return np.asarray(total)
+        for there in self._digits:
+            state = add(one.merge(state, state), codes[:, there])
+        return np.asarray(one.value(state))
 
     @cached_property
-    def _digits(self) -> list[tuple[int, NDArray[np.intp]]]:
-        most = int(self.counts.max(initial=0)).bit_length()
-        found = ((1 << k, np.flatnonzero((self.counts >> k) & 1)) for k in range(most))
-        return [(digit, there) for digit, there in found if len(there)]
+    def _digits(self) -> list[NDArray[np.intp]]:
+        places = range(int(self.counts.max(initial=0)).bit_length())
+        return [np.flatnonzero((self.counts >> k) & 1) for k in reversed(places)]
 
-    def _rows(self, names: Sequence[str]) -> Array:
+    def _row(self, name: str) -> Array:
+        if name in self.codes:
+            return self.codes[name]
+        for own in self.codes:
+            if name == fine_row(own):
+                column = self.schema[own]
+                assert not isinstance(column, Categorical)
+                return as_fine(column.decode(self.codes[own]))
         # what is no column of the schema says that a value lay outside its bounds: none does here
-        zeros = np.zeros(len(self.counts))
-        fine = {fine_row(name): name for name in self.schema.names}
-        found = [self._fine(fine[name]) if name in fine else self.codes.get(name, zeros) for name in names]
-        return np.stack(found) if names else np.empty((0, len(zeros)))
-
-    def _fine(self, name: str) -> Array:
-        column = self.schema[name]
-        assert not isinstance(column, Categorical)
-        return as_fine(column.decode(self.codes[name]))
+        return np.zeros(len(self.counts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +251,8 @@ class Setting:
 def columns_of(made: Plan, schema: Schema, outcome: str = "") -> Columns:
     """The columns that a plan is about: of its formula, else those of its statistics, of which the last one is taken for the response."""
     formula = made.method.parameters.get("formula")
-    read = [name for one in made.statistics.values() for name in one.map.columns if name in schema]
+    rows = {row: name for name in schema.names for row in (name, fine_row(name))}
+    read = [rows[row] for one in made.statistics.values() for row in one.map.columns if row in rows]
     if not isinstance(formula, str):
         names = tuple(dict.fromkeys(read))
         return Columns(names[:-1], names[-1:], outcome)
