@@ -419,7 +419,8 @@ def in_ranges(
 ) -> tuple[Source, Any]:
     """What the second round of a method is handed: its records and its plan, in the ranges that were found."""
     schema = ranged(plan.declared, found)
-    made = method.plan(schema, plan.requested, n=plan.n)
+    # where all bounds are kept, the sums are those that were planned
+    made = plan if schema is plan.declared else method.plan(schema, plan.requested, n=plan.n)
     drawn = {*map(spend_name, step.columns), LOST}
     own = {name: one for name, one in made.statistics.items() if name not in drawn}
     _check_sums(plan, own, drawn)
