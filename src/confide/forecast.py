@@ -125,6 +125,10 @@ class Simulated(Source):
             return np.asarray(one.value(add(state, np.repeat(codes, self.counts, axis=1))))
         if isinstance(one, Gram | Total | Histogram):
             codes, add = one.map(codes), one.add
+        if isinstance(one, Gram | Total) and one.map.l2_squared * self.count() < 1 << 62:
+            rows = codes.astype(np.int64)
+            weighted = rows * self.counts
+            return np.asarray(weighted @ rows.T if isinstance(one, Gram) else weighted.sum(axis=1), dtype=object)
         for there in self._digits:
             state = add(one.merge(state, state), codes[:, there])
         return np.asarray(one.value(state))
