@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide._arrays import Array
+from confide._arrays import Array, median
 from confide.core import Gram, Method, Plan, Source, Statistic, Total, seal
 from confide.core.events import OpaqueRelease, nodes
 from confide.core.plan import BESIDE, Lazy, method_parameters
@@ -413,7 +413,7 @@ def _table(setting: Setting, sizes: Sequence[int], given: Mapping[str, Any]) -> 
         with np.errstate(divide="ignore"):
             prices = 1 / np.sqrt(1 - shares[np.isfinite(shares)])
         if prices.size:
-            table["price"][key] = _rounded(_median(prices))
+            table["price"][key] = _rounded(median(prices))
     if not given and not any(cell for key in table["valid"] for cell in table[key].values()):
         table["note"] = ""  # nothing is told that it could be about
     return table
@@ -450,7 +450,7 @@ def _entry(errors: Array, known: bool) -> Any:
     if not found.size:
         return None
     if known:
-        return _rounded(_median(found))
+        return _rounded(median(found))
     if found.size < _TOLD:
         return None
     # one more of them lies between these with that chance: the least and the largest, where there are few
@@ -458,23 +458,12 @@ def _entry(errors: Array, known: bool) -> Any:
     return _rounded(low), _rounded(high)
 
 
-# NumPy's own `median` and `quantile` load its masked arrays first: a tenth of the time that a plan takes.
-
-
 def _quantile(values: Array, share: float) -> float:
-    """Of finite numbers, by the rule of Weibull: one more lies below it with that chance."""
+    """Of finite numbers, by the rule of Weibull: one more lies below it with that chance. (NumPy's loads masked arrays, too.)"""
     ordered, place = np.sort(values, axis=None), min(max((values.size + 1) * share - 1, 0.0), values.size - 1.0)
     below = int(place)
     above = min(below + 1, values.size - 1)
     return float(ordered[below] + (ordered[above] - ordered[below]) * (place - below))
-
-
-def _median(values: Array) -> float:
-    """The median of the values that are not NaN."""
-    ordered, middle = np.sort(values, axis=None), values.size // 2
-    if not values.size:
-        return nan
-    return float(ordered[middle] if values.size % 2 else (ordered[middle - 1] + ordered[middle]) / 2)
 
 
 def _rounded(value: float) -> float:
