@@ -116,7 +116,9 @@ class Simulated(Source):
         return tuple(map(self._sum, statistics))
 
     def _sum(self, one: Any) -> NDArray[Any]:
-        """By the binary digits of how often a row stands there, the highest first: at each, what was added up before counts twice."""
+        """As products of whole numbers that fit, else by the binary digits of how often rows stand there, the highest first: at each, what
+        was added up before counts twice.
+        """
         if isinstance(one, Derived) and not isinstance(one, OfRecords):
             return np.asarray(one.of(self._sum(one.behind)))
         codes = np.array([self._row(name) for name in one.map.columns]).reshape(-1, len(self.counts))
@@ -125,10 +127,9 @@ class Simulated(Source):
             return np.asarray(one.value(add(state, np.repeat(codes, self.counts, axis=1))))
         if isinstance(one, Gram | Total | Histogram):
             codes, add = one.map(codes), one.add
-        if isinstance(one, Gram | Total) and one.map.l2_squared * self.count() < 1 << 62:
+        if type(one) in (Gram, Total) and one.map.l2_squared * self.count() < 1 << 62:
             rows = codes.astype(np.int64)
-            weighted = rows * self.counts
-            return np.asarray(weighted @ rows.T if isinstance(one, Gram) else weighted.sum(axis=1), dtype=object)
+            return np.asarray((rows * self.counts) @ rows.T if type(one) is Gram else rows @ self.counts, dtype=object)
         for there in self._digits:
             state = add(one.merge(state, state), codes[:, there])
         return np.asarray(one.value(state))
