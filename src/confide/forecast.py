@@ -8,9 +8,7 @@ of records. Numbers are rounded to two digits, because a forecast is a guess and
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import nan, prod, sqrt
@@ -19,9 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from confide._arrays import Array, median
-from confide.core import Gram, Method, Plan, Source, Statistic, Total, seal
-from confide.core.events import OpaqueRelease, nodes
+from confide._arrays import Array
+from confide.core import Gram, Method, OpaqueRelease, Plan, Source, Statistic, Total, leaves, seal
 from confide.core.plan import BESIDE, Lazy, method_parameters
 from confide.core.ranges import as_fine, fine_row
 from confide.core.units.contributions import shown
@@ -37,7 +34,7 @@ from confide.schema.formulas.names import hidden, sides
 from confide.schema.formulas.terms import Indicator, Term, factor_name
 from confide.sums.blocks.record_block import Collected
 from confide.sums.cells.cell_sums import Histogram
-from confide.sums.integer_functions import Derived, OfRecords
+from confide.sums.integer_functions import Derived
 
 #: Numbers of records of a forecast that none is given for.
 SIZES = (1_000, 10_000, 100_000)
@@ -100,16 +97,15 @@ class Simulated(Source):
     def check(self, columns: Sequence[str]) -> None:
         """Nothing to refuse: every column is there."""
 
-    def kept(self, rows: Sequence[str]) -> AbstractContextManager[Simulated]:
+    def kept(self, rows: Sequence[str]) -> Any:
         """A copy for one draw, with the rows of codes that it may code again."""
-        return nullcontext(replace(self, codes={**self.codes, **{name: self._row(name) for name in rows}}))
+        return Source.kept(replace(self, codes={**self.codes, **{name: self._row(name) for name in rows}}), rows)
 
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Array], Array]) -> bool:
         """As `Source.coded_again`; of a copy that is kept for one draw."""
-        if not rows.keys() <= self.codes.keys():
-            return False
-        self.codes.update({name: code(name, self.codes[row]) for row, name in rows.items()})
-        return True
+        there = rows.keys() <= self.codes.keys()
+        self.codes.update({name: code(name, self.codes[row]) for row, name in rows.items() if there})
+        return there
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """Exact sums of all records."""
@@ -119,36 +115,30 @@ class Simulated(Source):
         """As products of whole numbers that fit, else by the binary digits of how often rows stand there, the highest first: at each, what
         was added up before counts twice.
         """
-        if isinstance(one, Derived) and not isinstance(one, OfRecords):
+        if isinstance(one, Derived):
             return np.asarray(one.of(self._sum(one.behind)))
         codes = np.array([self._row(name) for name in one.map.columns]).reshape(-1, len(self.counts))
         state, add = one.zero(), one.update
-        if isinstance(one, Collected | OfRecords):
+        if isinstance(one, Collected):
             return np.asarray(one.value(add(state, np.repeat(codes, self.counts, axis=1))))
         if isinstance(one, Gram | Total | Histogram):
             codes, add = one.map(codes), one.add
         if type(one) in (Gram, Total) and one.map.l2_squared * self.count() < 1 << 62:
             rows = codes.astype(np.int64)
             return np.asarray((rows * self.counts) @ rows.T if type(one) is Gram else rows @ self.counts, dtype=object)
-        for there in self._digits:
-            state = add(one.merge(state, state), codes[:, there])
+        for k in reversed(range(int(self.counts.max(initial=0)).bit_length())):
+            state = add(one.merge(state, state), codes[:, (self.counts >> k) & 1 == 1])
         return np.asarray(one.value(state))
-
-    @cached_property
-    def _digits(self) -> list[NDArray[np.intp]]:
-        places = range(int(self.counts.max(initial=0)).bit_length())
-        return [np.flatnonzero((self.counts >> k) & 1) for k in reversed(places)]
 
     def _row(self, name: str) -> Array:
         if name in self.codes:
             return self.codes[name]
-        for own in self.codes:
-            if name == fine_row(own):
-                column = self.schema[own]
-                assert not isinstance(column, Categorical)
-                return as_fine(column.decode(self.codes[own]))
-        # what is no column of the schema says that a value lay outside its bounds: none does here
-        return np.zeros(len(self.counts))
+        fine = next((own for own in self.codes if fine_row(own) == name), None)
+        if fine is None:
+            # what is no column of the schema says that a value lay outside its bounds: none does here
+            return np.zeros(len(self.counts))
+        column: Any = self.schema[fine]
+        return as_fine(column.decode(self.codes[fine]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +208,7 @@ class Setting:
     @property
     def chosen(self) -> bool:
         """Whether a private choice names what the results are of, which simulated records do not tell."""
-        return any(isinstance(node, OpaqueRelease) for node in nodes(self.plan(self.n).event))
+        return any(isinstance(leaf, OpaqueRelease) for leaf in leaves(self.plan(self.n).event))
 
     @cached_property
     def columns(self) -> Columns:
@@ -411,10 +401,9 @@ def _table(setting: Setting, sizes: Sequence[int], given: Mapping[str, Any]) -> 
         table["valid"][key] = _chance(runs, every=bool(given))
         table["answered"][key] = round(float(np.mean([one.seen.answered for one in runs])), 2)
         shares = np.concatenate([one.seen.shares for one in runs])
-        with np.errstate(divide="ignore"):
-            prices = 1 / np.sqrt(1 - shares[np.isfinite(shares)])
+        prices = 1 / np.sqrt(1 - shares[shares < 1])
         if prices.size:
-            table["price"][key] = _rounded(median(prices))
+            table["price"][key] = _rounded(_quantile(prices, _EVEN))
     if not given and not any(cell for key in table["valid"] for cell in table[key].values()):
         table["note"] = ""  # nothing is told that it could be about
     return table
@@ -426,7 +415,7 @@ def _alike(names: Sequence[str], setting: Setting) -> dict[str, tuple[list[int],
     These are levels of one factor whose shares are not stated. They are also numeric columns whose spread is not stated and that are in
     one term alone: per half-range they are alike, where as many values are possible.
     """
-    used = Counter(column for term in setting.terms for column in term.columns)
+    used = [column for term in setting.terms for column in term.columns]
     told = {term.name: (_kind(term, setting.near, used), (term.high - term.low) / 2) for term in setting.terms}
     kinds = [told.get(name, (name, 1.0)) for name in names]
     places = {kind: [j for j, (other, _) in enumerate(kinds) if other == kind] for kind, _ in kinds}
@@ -436,8 +425,8 @@ def _alike(names: Sequence[str], setting: Setting) -> dict[str, tuple[list[int],
     }
 
 
-def _kind(term: Term, schema: Schema, used: Mapping[str, int]) -> str:
-    if term.plain is not None and schema[term.plain].typical is None and used[term.plain] == 1:
+def _kind(term: Term, schema: Schema, used: Sequence[str]) -> str:
+    if term.plain is not None and schema[term.plain].typical is None and used.count(term.plain) == 1:
         # no column has an empty name
         return f"``{min(term.steps, _WHOLE + 1)}"
     columns = [schema[part.column] for part in term.parts if isinstance(part, Indicator)]
@@ -451,7 +440,7 @@ def _entry(errors: Array, known: bool) -> Any:
     if not found.size:
         return None
     if known:
-        return _rounded(median(found))
+        return _rounded(_quantile(found, _EVEN))
     if found.size < _TOLD:
         return None
     # one more of them lies between these with that chance: the least and the largest, where there are few
@@ -460,11 +449,8 @@ def _entry(errors: Array, known: bool) -> Any:
 
 
 def _quantile(values: Array, share: float) -> float:
-    """Of finite numbers, by the rule of Weibull: one more lies below it with that chance. (NumPy's loads masked arrays, too.)"""
-    ordered, place = np.sort(values, axis=None), min(max((values.size + 1) * share - 1, 0.0), values.size - 1.0)
-    below = int(place)
-    above = min(below + 1, values.size - 1)
-    return float(ordered[below] + (ordered[above] - ordered[below]) * (place - below))
+    """Of finite numbers, by the rule of Weibull: one more lies below it with that chance. NumPy's own loads its masked arrays first."""
+    return float(np.interp((values.size + 1) * share - 1, np.arange(values.size), np.sort(values, axis=None)))
 
 
 def _rounded(value: float) -> float:
