@@ -422,7 +422,7 @@ def in_ranges(
     # where all bounds are kept, the sums are those that were planned
     made = plan if schema is plan.declared else method.plan(schema, plan.requested, n=plan.n)
     drawn = {*map(spend_name, step.columns), LOST}
-    own = {name: one for name, one in made.statistics.items() if name not in drawn}
+    own = {name: one for name, one in made.statistics.items() if name not in drawn and not one.by_unit}
     _check_sums(plan, own, drawn)
     # in a publication, the counts of units' rows, and of clipped and unread values, are drawn by this plan
     beside = {name: one for name, one in plan.statistics.items() if one.by_unit or name == LOST}
