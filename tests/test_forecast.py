@@ -15,6 +15,7 @@ import confide as cf
 from confide import forecast as forecasts
 from confide.advice import advise
 from confide.core import Gram, Total, seal
+from confide.core.ranges import ColumnRange, ranged, recoded_columns
 from confide.forecast import Forecast, Simulated, _entry, run
 from confide.methods.regression.glm.coefficients import binary_design
 from confide.methods.regression.glm.fisher_rows import FisherRows, FisherScores, InformationIndices
@@ -22,6 +23,7 @@ from confide.methods.regression.glm.sums import Excess, FisherSum
 from confide.methods.regression.sums.linear_rows import BlockGram, CellIndices, RangeCells
 from confide.methods.regression.sums.whitened_rows import Frame, WhitenedRows
 from confide.noise import SimulatedNoise
+from confide.registry import make
 from confide.scenarios import Columns, scenario_frame
 from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import Histogram
@@ -88,6 +90,21 @@ def test_sums_are_those_of_the_repeated_records() -> None:
         assert np.array_equal(np.array(own, dtype=object), np.array(exact, dtype=object))
 
 
+def test_columns_are_coded_again_in_a_copy_of_one_draw_and_give_the_same_integers() -> None:
+    g = np.random.default_rng(2)
+    codes = {name: g.integers(0, TOLD[name].steps, 50).astype(float) for name in ("a", "y")}
+    source, own = (
+        Simulated(TOLD, codes, g.integers(0, 3 * 10**9, 50)),
+        Gram(WhitenedRows(ModelMatrix.of("y ~ a", TOLD))),
+    )
+    found = {"a": ColumnRange(10.0, 60.0)}
+    (before,), (expected,) = source.aggregate(own), recoded_columns(source, ranged(TOLD, found), found).aggregate(own)
+    with source.kept(["fine(a)", "y"]) as kept:
+        (again,) = recoded_columns(kept, ranged(TOLD, found), found, alone=True).aggregate(own)
+        assert again.tolist() == expected.tolist() == kept.aggregate(own)[0].tolist() != before.tolist()
+    assert source.aggregate(own)[0].tolist() == before.tolist()
+
+
 def test_a_forecast_is_the_same_each_time() -> None:
     one, again = (of("y ~ a", TOLD) for _ in range(2))
     assert one is not again and dict(one) == dict(again)
@@ -130,6 +147,7 @@ def test_what_fails_in_a_forecast_is_told_with_its_cause() -> None:
         (cf.classification.ClassMeans("g ~ a"), {"P(u)", "P(v)", "P(w)", "a | u", "a | v", "a | w"}),
         (cf.tests.Correlation("a + y"), {"r(a, y)"}),
         (cf.tables.Ratios("y / a ~ 1", inference="population"), {"y / a"}),
+        (make("column_ranges", columns="a + y"), {"a", "y"}),
     ],
 )
 def test_every_method_with_standard_errors_has_one(method: Any, names: set[str]) -> None:

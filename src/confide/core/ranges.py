@@ -419,14 +419,15 @@ def in_ranges(
 ) -> tuple[Source, Any]:
     """What the second round of a method is handed: its records and its plan, in the ranges that were found."""
     schema = ranged(plan.declared, found)
-    made = method.plan(schema, plan.requested, n=plan.n)
+    # where all bounds are kept, the sums are those that were planned
+    made = plan if schema is plan.declared else method.plan(schema, plan.requested, n=plan.n)
     drawn = {*map(spend_name, step.columns), LOST}
-    own = {name: one for name, one in made.statistics.items() if name not in drawn}
+    own = {name: one for name, one in made.statistics.items() if name not in drawn and not one.by_unit}
     _check_sums(plan, own, drawn)
     # in a publication, the counts of units' rows, and of clipped and unread values, are drawn by this plan
     beside = {name: one for name, one in plan.statistics.items() if one.by_unit or name == LOST}
-    facts = {"statistics": {**beside, **own}, "constants": made.constants, "clipped": schema}
-    return recoded_columns(source, schema, found, alone=alone), replace(plan, **facts)
+    again = replace(plan, statistics={**beside, **own}, constants=made.constants, clipped=schema)
+    return recoded_columns(source, schema, found, alone=alone), again
 
 
 def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRange], *, alone: bool = False) -> Source:
@@ -439,15 +440,13 @@ def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRa
     columns: dict[str, Any] = {name: schema[name] for name in found if name in schema}
     if not columns:
         return source
-    rows = {fine_row(name): name for name in columns}
-    once = alone and source.coded_again(rows, partial(_coded_within, columns))
+    once = alone and source.coded_again({fine_row(name): name for name in columns}, partial(_coded_within, columns))
     return RecodedSource(source, schema, () if once else tuple(columns.items()))
 
 
 def _coded_within(columns: Mapping[str, Any], name: str, codes: Codes) -> Codes:
     """Codes of a column from its values in order; it may be sent to workers."""
-    found: Codes = columns[name].code(from_fine(codes))
-    return found
+    return np.asarray(columns[name].code(from_fine(codes)))
 
 
 def _check_sums(plan: Any, own: Mapping[str, Statistic], drawn: set[str]) -> None:

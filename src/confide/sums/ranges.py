@@ -275,7 +275,8 @@ class Counts:
     @property
     def hidden(self) -> float:
         """The share of records that noise can hide at an end."""
-        return _SEEN * float(np.median(self.up_sd)) / self.n
+        middle = [(len(self.edges) - 1) // 2, len(self.edges) // 2]  # NumPy's own median loads its masked arrays first
+        return _SEEN * float(np.sort(self.up_sd)[middle].mean()) / self.n
 
     def range(self, width: Width, declared: tuple[bool, bool], *, keep: bool = True) -> ColumnRange:
         """The range. declared: whether the lowest and the highest edge are bounds; keep: whether both may be kept."""
@@ -495,7 +496,7 @@ class RangedMethod(Method):
         share = float(share_of(range(columns), of_means=True))
         one = strategy(BINS)
         weight = records * sqrt(amount / (1 - share - float(SHARE)) * share / columns)
-        hidden = _SEEN * sqrt(float(np.median(one.upto))) / weight
+        hidden = _SEEN * sqrt(np.sort(one.upto)[len(one.upto) // 2]) / weight
         # a third is left for what lies beyond
         if hidden > _MOST_HIDDEN or 3 * _BAND[BINS] * sqrt(float(one.upto[1])) / weight > MOST_BEYOND:
             return noise
