@@ -325,14 +325,16 @@ def test_more_records_and_more_budget_make_answers_likelier_and_the_plan_stays_t
 @pytest.mark.usefixtures("whole_forecasts")
 @pytest.mark.long
 def test_a_stated_share_of_the_outcome_and_narrow_features_count() -> None:
-    def chance(share: float, low: float = -1.0) -> float:
+    def chance(share: float, low: float = -1.0, **more: Any) -> float:
         columns = {f"x{j}": cf.Numeric(low, 1, typical=cf.Typical(-0.9, 0.9, own=1.0)) for j in range(3)}
         schema = cf.Schema({**columns, "y": cf.Categorical(["no", "yes"], typical=[1 - share, share])})
-        return cf.plan(cf.regression.Logistic(OUTCOME), schema, cf.GDP(1.0), n=2_000).forecast["valid"]["2,000"]
+        made = cf.regression.Logistic(OUTCOME, **more)
+        return cf.plan(made, schema, cf.GDP(1.0), n=2_000).forecast["valid"]["2,000"]
 
     assert chance(0.5) >= 0.8 > chance(0.01)
-    # bounds far beyond the values are not answered for
-    assert chance(0.5, low=-400.0) <= 0.2
+    # bounds far beyond the values are not answered for, and ranges within them are
+    assert chance(0.5, low=-400.0, bounds="declared") <= 0.2
+    assert chance(0.5, low=-400.0) >= 0.8
 
 
 @pytest.mark.usefixtures("whole_forecasts")
@@ -374,7 +376,8 @@ def test_counts_are_foreseen_by_where_they_lie_within_their_bound() -> None:
 
     def said(high: int) -> Any:
         schema = cf.Schema({**columns, "y": cf.Integer(0, high, typical=(0, 8))})
-        return cf.plan(cf.regression.Poisson("y ~ x0 + x1"), schema, cf.GDP(1.0), n=5_000).forecast
+        method = cf.regression.Poisson("y ~ x0 + x1", bounds="declared")
+        return cf.plan(method, schema, cf.GDP(1.0), n=5_000).forecast
 
     near, wide, far = said(20), said(60), said(2_000)
     assert near["valid"]["5,000"] >= 0.8 > 0.5 >= far["valid"]["5,000"]
