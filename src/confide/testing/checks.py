@@ -268,14 +268,16 @@ def _bounds_hold(case: Case) -> None:
 
 def _moved(statistic: Statistic, rows: NDArray[Any], relation: str) -> int:
     """The largest squared change of a statistic over neighbors: of each row alone, or of the longest beside all."""
+    nothing = np.zeros(len(rows))
     if relation == "add-remove":
-        return _largest(lambda own: statistic.moved_squared(np.zeros(len(own), dtype=own.dtype), own), rows)
-    sizes = np.asarray(statistic.moved_squared(np.zeros(len(rows)), rows), dtype=float)
-    most = float(sizes.max())
-    return max(
-        _largest(lambda own, i=i: statistic.moved_squared(rows[:, i].astype(own.dtype), own), rows, most)
-        for i in np.argsort(sizes)[-_LONGEST:]
-    )
+        return _largest(_replaced(statistic, nothing), rows)
+    sizes = np.asarray(statistic.moved_squared(nothing, rows), dtype=float)
+    longest = rows[:, np.argsort(sizes)[-_LONGEST:]]
+    return max(_largest(_replaced(statistic, row), rows, float(sizes.max())) for row in longest.T)
+
+
+def _replaced(statistic: Statistic, row: NDArray[Any]) -> Callable[[NDArray[Any]], Any]:
+    return lambda rows: statistic.moved_squared(row.astype(rows.dtype), rows)
 
 
 def _largest(of: Callable[[NDArray[Any]], Any], rows: NDArray[Any], terms: float = 0.0) -> int:
