@@ -205,7 +205,8 @@ class Spool:
         """Write a block, behind the others or where it was. Returns where it begins. Raises `OSError` or `ValueError`."""
         with self._lock:
             start = self._written if at is None else at
-            if self._most is not None and start + packed.nbytes > self._most:
+            # a block in the place of another one needs no room, however little there is by now
+            if at is None and self._most is not None and start + packed.nbytes > self._most:
                 raise OSError
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="confide-", dir=self._folder, buffering=0)  # noqa: SIM115

@@ -181,7 +181,9 @@ class StoredPortion(Readable):
                 file = opened.enter_context(self._file())
             except OSError:  # no room, or another process is at it: read the records, and keep nothing
                 return KeptPortion(self._portion, self._keeping, Spool(0, None, 0)).done(work)
-            one = KeptPortion(self._portion, self._keeping, Spool(0, None, _half_of_disk(self._under), file))
+            # the files of one draw have half of the disk together, and not each of them half of what the others left
+            held = sum(one.stat().st_size for one in self._folder.iterdir() if "-" not in one.name)
+            one = KeptPortion(self._portion, self._keeping, Spool(0, None, _half_of_disk(self._under, held), file))
             number = len(work.changes)
             before = next((at for at in range(number, -1, -1) if self._note(at).exists()), None)
             if before is not None:
@@ -242,9 +244,10 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
-def _half_of_disk(folder: str) -> int:
+def _half_of_disk(folder: str, held: int = 0) -> int:
+    """What may still be written of half of a disk. held: bytes that were."""
     with suppress(OSError):
-        return shutil.disk_usage(folder).free // 2
+        return (shutil.disk_usage(folder).free - held) // 2
     return 0
 
 

@@ -138,6 +138,9 @@ class RemoteSource(WrappedSource):
         """
         from confide.sources.executors.kept import Keeping
 
+        if self._rows:  # a draw within this one: what is kept for this one stays as it is
+            yield self
+            return
         self._rows = self._names = tuple(dict.fromkeys(rows))
         if self._key is None and self._rows:
             memory, folder = self._source._memory, self._source._spool
