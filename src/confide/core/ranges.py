@@ -57,10 +57,16 @@ def as_fine(values: NDArray[np.float64], out: Codes | None = None) -> Codes:
         # + 0.0 turns -0.0 into 0.0
         bits = (x + 0.0).view(np.int64)
     # all bits of a negative number are turned, and the sign of others
-    bits ^= (bits >> 63) | _SIGN
+    turned = bits >> 63
+    turned |= _SIGN
+    bits ^= turned
+    unsigned = bits.view(np.uint64)
+    unsigned >>= _DROPPED
     codes = np.empty(x.shape) if out is None else out
-    codes[...] = (bits.view(np.uint64) >> _DROPPED).view(np.int64)
-    codes[~np.isfinite(x)] = -1.0
+    codes[...] = unsigned.view(np.int64)
+    finite = np.isfinite(x)
+    if not finite.all():
+        codes[~finite] = -1.0
     return codes
 
 
