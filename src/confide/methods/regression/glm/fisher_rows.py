@@ -90,6 +90,8 @@ _WITHIN = 1 - 2.0**-40
 _SURE, _SURELY = 50, 1 - 2.0**-30
 # Records whose rows, two of each coordinate, lie beside each other in a processor's own cache.
 _NEAR = 1 << 12
+# Up to so many coordinates the rows of twice as many records lie in the cache that processors share.
+_FEW = 17
 # The least number that is divided by.
 _NOTHING = 1e-300
 
@@ -144,6 +146,11 @@ class FisherMap(InCoordinates):
     def reach(self) -> float:
         """B - sqrt(k)/2 - 1: what rows are scaled to, with room for rounding."""
         return (1 << BITS) - sqrt(self.features) / 2 - 1
+
+    @property
+    def piece(self) -> int:
+        """How many records are looked at together: few enough for the caches, enough to forget what a call costs."""
+        return 1 << (14 if self.features <= _FEW else 13)
 
     def parts(self, codes: Array, out: Array | None = None) -> FisherParts:
         """The record's parts at the line. out: where u may be written, shape (k + 1, records)."""
@@ -256,8 +263,8 @@ class FisherRows(FisherMap):
         Each is overwritten by the next, and u and h of the parts are used up.
         """
         k, (gram, cross) = self.features, self.steps
-        room = aligned(2 * k + 1)
-        for piece in pieces(codes.shape[1]):
+        room = aligned(2 * k + 1, self.piece)
+        for piece in pieces(codes.shape[1], self.piece):
             own = room[:, : piece.stop - piece.start]
             parts = self.parts(codes[:, piece], own[k:])
             u, h, r, _, keep = parts[:5]
@@ -337,9 +344,9 @@ class FisherScores(FisherMap):
 
     def __call__(self, codes: Array) -> Array:
         k = self.features
-        whole, room = aligned(k, codes.shape[1]), aligned(k + 1)
+        whole, room = aligned(k, codes.shape[1]), aligned(k + 1, self.piece)
         with np.errstate(all="ignore"):
-            for piece in pieces(codes.shape[1]):
+            for piece in pieces(codes.shape[1], self.piece):
                 parts = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
                 r = parts.residual
                 r *= self.counted(parts)[1]
@@ -399,9 +406,10 @@ class InformationIndices(FisherMap):
         return np.asarray(self.features * 2.0 ** (np.array(_EXPONENTS) / 2))
 
     def __call__(self, codes: Array) -> Array:
-        whole, room, edges = np.empty((1, codes.shape[1])), aligned(self.features + 1), self.edges.tolist()
+        whole, edges = np.empty((1, codes.shape[1])), self.edges.tolist()
+        room = aligned(self.features + 1, self.piece)
         with np.errstate(all="ignore"):
-            for piece in pieces(codes.shape[1]):
+            for piece in pieces(codes.shape[1], self.piece):
                 size, keep = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])[3:5]
                 size *= size
                 whole[0, piece] = only(cell_among(edges, size), keep)
