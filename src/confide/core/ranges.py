@@ -79,7 +79,9 @@ def from_fine(codes: Codes) -> NDArray[np.float64]:
     bits <<= 11
     bits ^= turned
     values: NDArray[np.float64] = bits.view(np.float64)
-    values[np.asarray(codes) < 0] = np.nan
+    missing = np.asarray(codes) < 0
+    if missing.any():
+        values[missing] = np.nan
     return values
 
 
@@ -452,8 +454,8 @@ def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRa
 
 def _coded_within(columns: Mapping[str, Any], name: str, codes: Codes) -> Codes:
     """Codes of a column from its values in order; it may be sent to workers."""
-    found: Codes = columns[name].code(from_fine(codes))
-    return found
+    found = from_fine(codes)
+    return columns[name].code(found, out=found)  # type: ignore[no-any-return]
 
 
 def _check_sums(plan: Any, own: Mapping[str, Statistic], drawn: set[str]) -> None:

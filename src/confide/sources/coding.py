@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -264,6 +264,8 @@ _NUMERAL = re.compile("|".join(["[0-9]", *WORDS]))
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 # below this size every integer is a double of its own
 _EXACT = 2.0**53
+# levels that are whole numbers within so many are looked up by them, and not searched for
+_TABLE = 1 << 16
 
 
 def sliced(cells: Cells, start: int, stop: int) -> Cells:
@@ -456,6 +458,15 @@ class _Named:
     positions: Floats
     boolean: Floats
 
+    @cached_property
+    def table(self) -> Floats | None:
+        """The position of each whole number from the least on, -1 for none, and once more -1; None where the numbers lie too far apart."""
+        if not self.keys.size or (self.keys != np.floor(self.keys)).any() or self.keys[-1] - self.keys[0] >= _TABLE:
+            return None
+        found = np.full(int(self.keys[-1] - self.keys[0]) + 2, -1.0)
+        found[(self.keys - self.keys[0]).astype(np.intp)] = self.positions
+        return found
+
 
 @lru_cache(maxsize=64)
 def _named(named: tuple[tuple[str, int], ...]) -> _Named:
@@ -507,6 +518,11 @@ class Labels(Reader):
     def numbers(self, values: Floats) -> Floats:
         if not self._named.keys.size:
             return np.full(len(values), -1.0)
+        if self._named.table is not None:
+            at = values - self._named.keys[0]
+            known = (at >= 0) & (at < len(self._named.table) - 1) & (at == np.floor(at))
+            # the last entry is that of what is no level
+            return self._named.table[np.where(known, at, -1.0).astype(np.intp)]
         at = np.minimum(np.searchsorted(self._named.keys, values), self._named.keys.size - 1)
         return np.where(self._named.keys[at] == values, self._named.positions[at], -1.0)
 
