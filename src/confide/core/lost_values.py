@@ -126,7 +126,7 @@ class ReadCounts(Total):
         """As of any total: what is alike is mapped once and counted."""
         if self.map.terms:
             return super().update(state, codes)
-        odd = codes.any(axis=0) if codes.any() else np.zeros(codes.shape[1], dtype=np.bool_)
+        odd = codes[codes.max(axis=1, initial=OTHER) > OTHER].any(axis=0)
         alike = len(odd) - np.count_nonzero(odd)
         state.part += alike * self.map(np.zeros((len(codes), 1)))[:, 0].astype(np.int64)
         state.rows += alike

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array, Whole
 from confide.core import Allowance, Method, Noisy, Plan, RecordMap, Statistic
-from confide.core.exact import digest
+from confide.core.exact import digest, exact_products
 from confide.core.lost_values import SHARE
 from confide.core.ranges import MOST_BEYOND, ColumnRange, RangeStep, as_fine, fine_row, from_fine
 from confide.errors import PlanError
@@ -220,8 +220,11 @@ class RangeCounts(Statistic):
         return a + b
 
     def value(self, state: Any) -> NDArray[Any]:
-        """Entries of K are at most 2^20: int64 holds the sums of 2^42 records."""
-        return np.asarray(self.map.strategy.table @ state).astype(object)
+        """Entries of K are at most 2^20: int64 holds the sums of 2^42 records, and doubles those of 2^32."""
+        own = self.map.strategy
+        if state.sum() < 1 << 32 and exact_products():
+            return (own.doubles @ state.astype(np.float64)).astype(np.int64).astype(object)
+        return np.asarray(own.table @ state).astype(object)
 
 
 # the rule -------------------------------------------------------------------------------------------------------------
