@@ -80,9 +80,9 @@ def edges_of(column: Numeric | Integer) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=64)
-def _written(column: Numeric | Integer) -> list[str]:
-    """The edges, for digests."""
-    return [edge.hex() for edge in edges_of(column)]
+def _written(edges: tuple[float, ...]) -> list[str]:
+    """For digests."""
+    return [edge.hex() for edge in edges]
 
 
 # The first cell; the bin in which each cell begins; the first code of each bin but the first, and one above all; how many bins begin
@@ -91,9 +91,9 @@ _Cells = tuple[int, NDArray[np.int16], Whole, int]
 
 
 @lru_cache(maxsize=16)
-def _cells_of(column: Numeric | Integer) -> _Cells:
+def _cells_of(edges: tuple[float, ...]) -> _Cells:
     """For `BinRows.placed`, which looks a bin up in even cells of codes, because a search among edges takes longer."""
-    inner = np.array(edges_of(column)[1:-1])
+    inner = np.array(edges[1:-1])
     starts = as_fine(inner).astype(np.int64)
     starts += from_fine(starts.astype(np.float64)) < inner
     # -0.0 is in the bin of 0.0
@@ -142,7 +142,7 @@ class BinRows(RecordMap):
 
     @cached_property
     def digest(self) -> str:
-        return digest(["range rows", self.name, _written(self.column)])
+        return digest(["range rows", self.name, _written(edges_of(self.column))])
 
     def placed(self, codes: Array) -> Whole:
         """The bin of each record, the number of bins for one without a value."""
@@ -164,7 +164,7 @@ class BinRows(RecordMap):
 
     @cached_property
     def _cells(self) -> _Cells:
-        return _cells_of(self.column)
+        return _cells_of(edges_of(self.column))
 
     def __call__(self, codes: Array) -> Array:
         table = np.concatenate([self.strategy.table, np.zeros((self.width, 1), dtype=np.int64)], axis=1)
@@ -183,7 +183,7 @@ class TermRows(BinRows):
 
     @cached_property
     def digest(self) -> str:
-        return digest(["range rows of a term", self.measure.digest, _written(self.column)])
+        return digest(["range rows of a term", self.measure.digest, _written(edges_of(self.column))])
 
     def placed(self, codes: Array) -> Whole:
         coded, keep = self.measure.design.codes(codes)

@@ -138,8 +138,8 @@ class Logit:
     def parts(self, eta: Array, codes: Array, steps: float) -> tuple[Array, Array, Array]:
         side = codes - steps / 2
         likely, unlikely = _probabilities(np.abs(eta))
-        # an outcome on the side that the line says leaves the smaller residual, below 0 where it did not come; a choice by products, since
-        # processors cannot guess what comes next in one by `where`
+        # an outcome on the side that the line says leaves the smaller residual, below 0 where it did not come; chosen by products, since no
+        # processor guesses which way the branch in `where` goes next
         r = likely * ((side >= 0.0) != (eta >= 0.0))
         np.maximum(r, unlikely, out=r)
         np.copysign(r, side, out=r)
