@@ -551,7 +551,8 @@ class Labels(Reader):
         return result
 
     def _exactly(self, cells: pa.Array) -> Floats:
-        found = pc.index_in(cells, value_set=self._named.texts.cast(cells.type))
+        texts = self._named.texts
+        found = pc.index_in(cells, value_set=texts if texts.type == cells.type else texts.cast(cells.type))
         return np.asarray(self._named.places[from_arrow(found, -1)])
 
     def cell(self, cell: object) -> float:

@@ -47,6 +47,8 @@ from confide.sums.columns import codes_of, columns_of, practice_codes
 _ONE = 1 << BITS
 # Integer steps in one unit of phi, so that rounding of its four entries stays within 2^20.
 _STEPS = steps(1.0, 4)
+# |S phi(u)| <= S of places in [-1, 1], which `Measure.places` sees to, in a dozen roundings of doubles
+_LONGEST = np.array([float(_STEPS)])
 
 
 def free_moments(u: Array, out: Array | None = None) -> Array:
@@ -281,7 +283,7 @@ class MomentRows(_Measured):
             u, keep = self.placed(codes, j)
             own = free_moments(u, out[start : start + 4])
             own *= float(_STEPS)
-            round_within(own)
+            round_within(own, length=_LONGEST)
             if self.counts_missing(j):
                 out[start + 4] = 0.0
             if keep is not None and self.counts_missing(j):
