@@ -57,10 +57,16 @@ def as_fine(values: NDArray[np.float64], out: Codes | None = None) -> Codes:
         # + 0.0 turns -0.0 into 0.0
         bits = (x + 0.0).view(np.int64)
     # all bits of a negative number are turned, and the sign of others
-    bits ^= (bits >> 63) | _SIGN
+    turned = bits >> 63
+    turned |= _SIGN
+    bits ^= turned
+    unsigned = bits.view(np.uint64)
+    unsigned >>= _DROPPED
     codes = np.empty(x.shape) if out is None else out
-    codes[...] = (bits.view(np.uint64) >> _DROPPED).view(np.int64)
-    codes[~np.isfinite(x)] = -1.0
+    codes[...] = unsigned.view(np.int64)
+    finite = np.isfinite(x)
+    if not finite.all():
+        codes[~finite] = -1.0
     return codes
 
 
@@ -73,7 +79,9 @@ def from_fine(codes: Codes) -> NDArray[np.float64]:
     bits <<= 11
     bits ^= turned
     values: NDArray[np.float64] = bits.view(np.float64)
-    values[np.asarray(codes) < 0] = np.nan
+    missing = np.asarray(codes) < 0
+    if missing.any():
+        values[missing] = np.nan
     return values
 
 
@@ -446,7 +454,8 @@ def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRa
 
 def _coded_within(columns: Mapping[str, Any], name: str, codes: Codes) -> Codes:
     """Codes of a column from its values in order; it may be sent to workers."""
-    return np.asarray(columns[name].code(from_fine(codes)))
+    found = from_fine(codes)
+    return np.asarray(columns[name].code(found, out=found))
 
 
 def _check_sums(plan: Any, own: Mapping[str, Statistic], drawn: set[str]) -> None:
