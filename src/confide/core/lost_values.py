@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,7 @@ class ReadRows(RecordMap):
 
     cells: tuple[str, ...]
     terms: tuple[ModelMatrix, ...] = ()
+    alike: ClassVar[bool] = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -113,24 +114,6 @@ class ReadRows(RecordMap):
         last = own[-1]
         ends = np.where(last <= 0, BELOW, np.where(last >= design.response.steps - 1, ABOVE, OTHER))
         return np.asarray(ends if keep is None else np.where(keep, ends, OTHER))
-
-
-@dataclass(frozen=True)
-class ReadCounts(Total):
-    """The total of `ReadRows`. Records whose cells all hold values within the bounds have one row of the map, and nearly all are such."""
-
-    map: ReadRows
-    nonnegative: bool = field(default=True, init=False)
-
-    def update(self, state: Any, codes: Codes) -> Any:
-        """As of any total: what is alike is mapped once and counted."""
-        if self.map.terms:
-            return super().update(state, codes)
-        odd = codes[codes.max(axis=1, initial=OTHER) > OTHER].any(axis=0)
-        alike = len(odd) - np.count_nonzero(odd)
-        state.part += alike * self.map(np.zeros((len(codes), 1)))[:, 0].astype(np.int64)
-        state.rows += alike
-        return super().update(state, codes[:, odd])
 
 
 @dataclass(frozen=True)
@@ -222,7 +205,7 @@ def counted_together(plans: Mapping[str, Any]) -> tuple[dict[str, Any], Statisti
         event = Composed(tuple(one for one in plan.event.parts if one != spend))
         rest = {name: one for name, one in plan.statistics.items() if name != NAME}
         found[part] = replace(plan, event=event, statistics=rest)
-    counts = ReadCounts(ReadRows(tuple(_names_of(found))))
+    counts = Total(ReadRows(tuple(_names_of(found))), nonnegative=True)
     own = plans[parts[0]].statistics[NAME]
     return found, counts if isinstance(own, Total) else replace(own, statistic=counts), paid
 

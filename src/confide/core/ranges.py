@@ -57,13 +57,9 @@ def as_fine(values: NDArray[np.float64], out: Codes | None = None) -> Codes:
         # + 0.0 turns -0.0 into 0.0
         bits = (x + 0.0).view(np.int64)
     # all bits of a negative number are turned, and the sign of others
-    turned = bits >> 63
-    turned |= _SIGN
-    bits ^= turned
-    unsigned = bits.view(np.uint64)
-    unsigned >>= _DROPPED
+    bits ^= (bits >> 63) | _SIGN
     codes = np.empty(x.shape) if out is None else out
-    codes[...] = unsigned.view(np.int64)
+    codes[...] = (bits.view(np.uint64) >> _DROPPED).view(np.int64)
     finite = np.isfinite(x)
     if not finite.all():
         codes[~finite] = -1.0
@@ -413,13 +409,17 @@ def draw_counts(step: RangeStep, source: Source, plan: Any, meter: Any) -> None:
         meter.draw(name, total)
 
 
-def rows_read(plan: Any) -> tuple[str, ...]:
-    """The rows of codes that a draw of a plan asks for. Once ranges are known, ranged columns follow from the rows of their values."""
+def rows_read(plan: Any) -> tuple[tuple[str, ...], set[str]]:
+    """The rows of codes that a draw of a plan asks for, and which of them its first pass alone does: those of unread values.
+
+    Once ranges are known, ranged columns follow from the rows of their values.
+    """
     first = {row for name in columns_ranged(plan.statistics) for row in plan.statistics[spend_name(name)].map.columns}
     rows = dict.fromkeys(row for one in plan.statistics.values() for row in one.map.columns)
     # in a publication, an analysis in declared bounds may ask for the same columns
     spare = () if plan.children else [row for row in rows if fine_row(row) in first and row not in first]
-    return tuple(row for row in rows if row not in spare)
+    again = {row for name, one in plan.statistics.items() if name != LOST for row in one.map.columns}
+    return tuple(row for row in rows if row not in spare), set(rows) - again
 
 
 def in_ranges(

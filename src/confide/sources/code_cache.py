@@ -106,17 +106,14 @@ class KeptSource(WrappedSource):
             if not self._whole:
                 # a pass that failed may have left blocks, whose records would count twice
                 self._blocks.drop()
-                sums = self._records._aggregate(statistics, (*self._rows, *more), self._keep)
+                sums = self._records._aggregate(
+                    statistics, (*self._rows, *more), lambda codes: self._blocks.add(codes[: len(self._rows)])
+                )
                 self._whole = self._blocks.finish()
                 return sums
-        return (
-            self._source.aggregate(*statistics)
-            if more
-            else summed(self._blocks, statistics, threads=self._records._threads)
-        )
-
-    def _keep(self, codes: Codes) -> None:
-        self._blocks.add(codes[: len(self._rows)])
+        if more:
+            return self._source.aggregate(*statistics)
+        return summed(self._blocks, statistics, threads=self._records._threads)
 
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
         """As `Source.coded_again`, in place. Where that fails nothing is kept any more, and passes read the source."""

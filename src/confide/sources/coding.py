@@ -633,18 +633,16 @@ def taken(cells: Cells, at: NDArray[np.intp]) -> Cells:
 def how_read(values: Floats, cells: Cells, code: CodeOf) -> Floats:
     """The codes of a row `read(NAME)` (`core.lost_values`). values: the cells as their reader read them."""
     column, found = code.column, np.zeros(len(values))
+    low, high = (0.0, np.inf) if isinstance(column, Categorical) else (column.low, column.high)
     # most often each cell holds a value within the bounds, which two comparisons tell; what is no number fails them
-    ends = (0.0, np.inf) if isinstance(column, Categorical) else (column.low, column.high)
-    if len(values) and ends[0] <= values.min() and values.max() <= ends[1]:
+    if len(values) and low <= values.min() and values.max() <= high:
         return found
+    with np.errstate(all="ignore"):
+        found[values < low] = BELOW
+        found[values > high] = ABOVE
     (at,) = np.nonzero((values < 0) if isinstance(column, Categorical) else ~np.isfinite(values))
     if at.size:
         found[at] = UNREAD * (code(taken(cells, at)) == HOLDS)
-    if not isinstance(column, Categorical):
-        with np.errstate(all="ignore"):
-            there = np.isfinite(values)
-            found[there & (values < column.low)] = BELOW
-            found[there & (values > column.high)] = ABOVE
     return found
 
 

@@ -188,8 +188,9 @@ class RecordSource(Source):
     def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[KeptSource | UnitSource | RemoteSource]:
         """The records for one draw of several passes: read and coded once, in the first pass, and forgotten at the end.
 
-        rows: the rows of codes that the draw may ask for. once: those that its first pass alone does. Later passes give the same integers as a pass over the source would, from
-        codes in memory, beyond `memory` MB from a temporary file without a name (`sources.kept`).
+        rows: the rows of codes that the draw may ask for. once: those that its first pass alone does. Later passes give the same
+        integers as a pass over the source would, from codes in memory, beyond `memory` MB from a temporary file without a name
+        (`sources.kept`).
         """
         if self._apart:
             with self._one(WHOLE_ROW in rows) as source, source.kept(rows) as kept:

@@ -41,12 +41,6 @@ _LEAST_SQUARE = 2.0**-900
 _APART = 24
 
 
-def pieces(records: int, most: int) -> Iterator[slice]:
-    """Slices of so many records, the last one shorter."""
-    for start in range(0, records, most):
-        yield slice(start, min(start + most, records))
-
-
 def aligned(rows: int, records: int) -> Codes:
     """Room for rows of so many records, which begin at multiples of 64 bytes: vectors of doubles then never cross a line of
     the cache.

@@ -79,12 +79,6 @@ def edges_of(column: Numeric | Integer) -> tuple[float, ...]:
     return (column.low, *sorted(edge for edge in rounded if column.low < edge < column.high), column.high)
 
 
-@lru_cache(maxsize=64)
-def _written(edges: tuple[float, ...]) -> list[str]:
-    """For digests."""
-    return [edge.hex() for edge in edges]
-
-
 # The first cell; the bin in which each cell begins; the first code of each bin but the first, and one above all; how many bins begin
 # inside a cell at most.
 _Cells = tuple[int, NDArray[np.int16], Whole, int]
@@ -116,13 +110,9 @@ class BinRows(RecordMap):
         return (fine_row(self.name),)
 
     @cached_property
-    def _inner(self) -> Array:
-        return np.array(edges_of(self.column)[1:-1])
-
-    @property
     def bins(self) -> int:
         """How many there are."""
-        return len(self._inner) + 1
+        return len(edges_of(self.column)) - 1
 
     @property
     def strategy(self) -> Strategy:
@@ -142,7 +132,7 @@ class BinRows(RecordMap):
 
     @cached_property
     def digest(self) -> str:
-        return digest(["range rows", self.name, _written(edges_of(self.column))])
+        return digest(["range rows", self.name, [edge.hex() for edge in edges_of(self.column)]])
 
     def placed(self, codes: Array) -> Whole:
         """The bin of each record, the number of bins for one without a value."""
@@ -183,12 +173,12 @@ class TermRows(BinRows):
 
     @cached_property
     def digest(self) -> str:
-        return digest(["range rows of a term", self.measure.digest, _written(edges_of(self.column))])
+        return digest(["range rows of a term", self.measure.digest, [edge.hex() for edge in edges_of(self.column)]])
 
     def placed(self, codes: Array) -> Whole:
         coded, keep = self.measure.design.codes(codes)
         values = self.measure.term.grid.decode(np.maximum(coded[-1], 0.0))
-        place = np.searchsorted(self._inner, values, side="right")
+        place = np.searchsorted(edges_of(self.column)[1:-1], values, side="right")
         return place if keep is None else np.where(keep, place, self.bins)
 
 
@@ -221,10 +211,8 @@ class RangeCounts(Statistic):
 
     def value(self, state: Any) -> NDArray[Any]:
         """Entries of K are at most 2^20: int64 holds the sums of 2^42 records, and doubles those of 2^32."""
-        own = self.map.strategy
-        if state.sum() < 1 << 32 and exact_products():
-            return (own.doubles @ state.astype(np.float64)).astype(np.int64).astype(object)
-        return np.asarray(own.table @ state).astype(object)
+        own, few = self.map.strategy, state.sum() < 1 << 32 and exact_products()
+        return np.asarray((own.doubles if few else own.table) @ state, dtype=np.int64).astype(object)
 
 
 # the rule -------------------------------------------------------------------------------------------------------------

@@ -206,13 +206,8 @@ class ModelMatrix:
             )
         # a release asks for its design once for each column, and at a hundred columns making it is half of the release
         key = formula, tuple(checked_bounds(term_bounds).items())
-        found: ModelMatrix | None = schema.made.get(key)
-        if found is None:
-            found = schema.made[key] = cls._of(formula, schema, term_bounds)
-        return found
-
-    @classmethod
-    def _of(cls, formula: str, schema: Schema, term_bounds: Mapping[str, Any] | None) -> ModelMatrix:
+        if key in schema.designs:
+            return schema.designs[key]  # type: ignore[no-any-return]
         parsed = parse_formula(formula, schema)
         given = _given_bounds(term_bounds, parsed, schema)
         factors = frozenset(factor for term in parsed.terms for factor in term)
@@ -226,7 +221,7 @@ class ModelMatrix:
         response = numeric_term(parsed.response, schema, cut(formula), given)
         design = cls(formula, schema, response, tuple(terms), parsed.intercept, tuple(sorted(given.items())))
         design._check_names()
-        return design
+        return schema.designs.setdefault(key, design)  # type: ignore[no-any-return]
 
     def _check_names(self) -> None:
         if "Intercept" in (term.name for term in self.terms):

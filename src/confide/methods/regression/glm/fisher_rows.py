@@ -51,7 +51,6 @@ Float steps are elementwise, column by column; a record's integers must not depe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isqrt, sqrt
@@ -74,7 +73,6 @@ from confide.sums.coding import (
     lengths,
     leverage,
     only,
-    pieces,
     round_within,
 )
 
@@ -92,8 +90,6 @@ _WITHIN = 1 - 2.0**-40
 _SURE, _SURELY, _TOUCHED = 50, 1 - 2.0**-30, 0.8
 # Records whose rows, two of each coordinate, lie beside each other in a processor's own cache.
 _NEAR = 1 << 12
-# Up to so many coordinates the rows of twice as many records lie in the cache that processors share.
-_FEW = 17
 # The least number that is divided by.
 _NOTHING = 1e-300
 
@@ -149,11 +145,6 @@ class FisherMap(InCoordinates):
         """B - sqrt(k)/2 - 1: what rows are scaled to, with room for rounding."""
         return (1 << BITS) - sqrt(self.features) / 2 - 1
 
-    @property
-    def piece(self) -> int:
-        """How many records are looked at together: few enough for the caches, enough to forget what a call costs."""
-        return 1 << (14 if self.features <= _FEW else 13)
-
     def parts(self, codes: Array, out: Array | None = None) -> FisherParts:
         """The record's parts at the line. out: where u may be written, shape (k + 1, records)."""
         terms, keep = self.design.codes(codes[: len(self.design.columns)])
@@ -192,13 +183,10 @@ class FisherMap(InCoordinates):
                 w *= parts.omega
         return v, w
 
-    def weights(self, size: Array) -> Array:
-        """min(1, D/N)."""
-        return np.asarray(self.bound / np.maximum(size, self.bound))
-
     def split(self, size: Array, most: Array, square: Array) -> tuple[Array, Array]:
         """(v, w) of records from N, m and |u|^2: new arrays, or one where the family weighs both alike."""
-        both, reach = self.weights(size), self.family.score_part * self.bound
+        # min(1, D/N)
+        both, reach = self.bound / np.maximum(size, self.bound), self.family.score_part * self.bound
         if not (self.apart and reach):
             return both, both
         score = lengths(square) * most
@@ -253,22 +241,14 @@ class FisherRows(FisherMap):
         return self.reach**2 * self.alpha / self.bound, self.reach / self.bound
 
     def __call__(self, codes: Array) -> Array:
-        whole = np.empty((self.width, codes.shape[1]))
-        with np.errstate(all="ignore"):
-            for piece, rows, _ in self.by_piece(codes):
-                whole[:, piece] = rows
-        return whole
+        return self.looked_at(codes)[0]
 
-    def by_piece(self, codes: Array) -> Iterator[tuple[slice, Array, FisherParts]]:
-        """Rows and parts of some records after the other, few enough to stay near the processor.
-
-        Each is overwritten by the next, and u and h of the parts are used up.
-        """
+    def looked_at(self, codes: Array) -> tuple[Array, FisherParts]:
+        """Rows and parts of records; u and h of the parts are used up."""
         k, (gram, cross) = self.features, self.steps
-        room = aligned(2 * k + 1, self.piece)
-        for piece in pieces(codes.shape[1], self.piece):
-            own = room[:, : piece.stop - piece.start]
-            parts = self.parts(codes[:, piece], own[k:])
+        own = aligned(2 * k + 1, codes.shape[1])
+        with np.errstate(all="ignore"):
+            parts = self.parts(codes, own[k:])
             u, h, r, _, keep = parts[:5]
             v, w = self.counted(parts)
             h *= v
@@ -278,12 +258,13 @@ class FisherRows(FisherMap):
             w *= cross
             only(h, keep)
             only(w, keep)
-            for some in pieces(len(h), _NEAR):
+            for start in range(0, len(h), _NEAR):
+                some = slice(start, start + _NEAR)
                 near = own[:-1, some]
                 np.multiply(u[:, some], h[some], out=near[:k])
                 np.multiply(u[:, some], w[some], out=near[k:])
                 np.rint(near, out=near)
-            yield piece, _jointly_within(own[:-1], h, w, parts.square), parts
+            return _jointly_within(own[:-1], h, w, parts.square), parts
 
 
 def _jointly_within(rows: Array, h: Array, w: Array, square: Array) -> Array:
@@ -347,19 +328,15 @@ class FisherScores(FisherMap):
         """Shorten S' w r in place, where rows are to be shorter than D."""
 
     def __call__(self, codes: Array) -> Array:
-        k = self.features
-        whole, room = aligned(k, codes.shape[1]), aligned(k + 1, self.piece)
         with np.errstate(all="ignore"):
-            for piece in pieces(codes.shape[1], self.piece):
-                parts = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
-                r = parts.residual
-                r *= self.counted(parts)[1]
-                r *= self.steps
-                only(r, parts.keep)
-                self.cut(r, parts.square)
-                np.multiply(parts.u, r, out=whole[:, piece])
-                round_within(whole[:, piece], self.l2_squared, length=lengths(parts.square) * np.abs(r))
-        return whole
+            parts = self.parts(codes, aligned(self.features + 1, codes.shape[1]))
+            rows, r = parts.u, parts.residual
+            r *= self.counted(parts)[1]
+            r *= self.steps
+            only(r, parts.keep)
+            self.cut(r, parts.square)
+            rows *= r
+            return round_within(rows, self.l2_squared, length=lengths(parts.square) * np.abs(r))
 
 
 @dataclass(frozen=True)
@@ -410,11 +387,7 @@ class InformationIndices(FisherMap):
         return np.asarray(self.features * 2.0 ** (np.array(_EXPONENTS) / 2))
 
     def __call__(self, codes: Array) -> Array:
-        whole, edges = np.empty((1, codes.shape[1])), self.edges.tolist()
-        room = aligned(self.features + 1, self.piece)
         with np.errstate(all="ignore"):
-            for piece in pieces(codes.shape[1], self.piece):
-                size, keep = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])[3:5]
-                size *= size
-                whole[0, piece] = only(cell_among(edges, size), keep)
-        return whole
+            size, keep = self.parts(codes, aligned(self.features + 1, codes.shape[1]))[3:5]
+            size *= size
+            return only(cell_among(self.edges.tolist(), size), keep)[None, :]
