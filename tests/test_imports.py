@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -30,6 +31,13 @@ def imported(text: str, known: set[str]) -> set[str]:
     return found & known
 
 
+@cache
+def imports() -> dict[str, set[str]]:
+    """What each file imports of the others: all of them are read once."""
+    known = set(FILES)
+    return {name: imported(path.read_text(), known) for name, path in FILES.items()}
+
+
 def cycle(graph: dict[str, set[str]]) -> list[str]:
     """One cycle of a graph, from a node back to it; empty where there is none."""
     try:
@@ -40,9 +48,7 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
 
 
 def test_no_file_is_imported_by_what_it_imports() -> None:
-    known = set(FILES)
-    graph = {name: imported(path.read_text(), known) - {name} for name, path in FILES.items()}
-    assert cycle(graph) == []
+    assert cycle({name: others - {name} for name, others in imports().items()}) == []
 
 
 @pytest.mark.parametrize(
@@ -79,15 +85,13 @@ KNOWN = {
 
 
 def test_a_family_that_could_be_deleted_is_known_to_nobody_else() -> None:
-    known, found = set(FILES), set()
-    for name, path in FILES.items():
+    found = set()
+    for name, others in imports().items():
         own = name.removeprefix("confide.")
         if name.startswith("confide_lab") or own.startswith("ask."):
             continue
         for other in OTHERS:
             place = "confide.local" if other == "local" else f"confide.methods.{other}"
-            if not f"{name}.".startswith(f"{place}.") and any(
-                f"{one}.".startswith(f"{place}.") for one in imported(path.read_text(), known)
-            ):
+            if not f"{name}.".startswith(f"{place}.") and any(f"{one}.".startswith(f"{place}.") for one in others):
                 found.add((own, other))
     assert found == KNOWN

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+
+from confide.noise import standard
 
 
 class ScriptedWords:
@@ -25,3 +28,11 @@ class ScriptedWords:
 @pytest.fixture
 def scripted() -> Callable[[list[int]], ScriptedWords]:
     return ScriptedWords
+
+
+@pytest.fixture(autouse=True)
+def same_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise here is of the operating system's bytes, new each time."""
+    monkeypatch.setattr(standard, "os", os)
+    for words in list(standard._LIVE):
+        words.rekey()

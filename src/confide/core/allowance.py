@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from confide.core.events import BudgetItem, Composed, Event, Test, exact_cost, fold
 from confide.core.exact import round_up, sqrt_up
-from confide.core.lost_values import NAME as LOST, SHARE, counts_of
+from confide.core.lost_values import NAME as LOST, SHARE, ReadCounts, counts_of
 from confide.core.ranges import RangeStep, spend_name
 from confide.core.statistic import Statistic, Total
 from confide.core.units.privacy_unit import (
@@ -185,7 +185,7 @@ class Allowance:
         rows = counts_of(statistics, schema, parameters)
         if not rows.names:
             return event, dict(statistics), ()
-        counts = Total(rows, nonnegative=True)
+        counts = ReadCounts(rows)
         parts = event.parts if isinstance(event, Composed) else (event,)
         return Composed((*parts, self._alone.spend(LOST, counts, SHARE))), {**statistics, LOST: counts}, rows.names
 

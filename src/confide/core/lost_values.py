@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, sqrt
@@ -116,6 +116,24 @@ class ReadRows(RecordMap):
 
 
 @dataclass(frozen=True)
+class ReadCounts(Total):
+    """The total of `ReadRows`. Records whose cells all hold values within the bounds have one row of the map, and nearly all are such."""
+
+    map: ReadRows
+    nonnegative: bool = field(default=True, init=False)
+
+    def update(self, state: Any, codes: Codes) -> Any:
+        """As of any total: what is alike is mapped once and counted."""
+        if self.map.terms:
+            return super().update(state, codes)
+        odd = codes[codes.max(axis=1, initial=OTHER) > OTHER].any(axis=0)
+        alike = len(odd) - np.count_nonzero(odd)
+        state.part += alike * self.map(np.zeros((len(codes), 1)))[:, 0].astype(np.int64)
+        state.rows += alike
+        return super().update(state, codes[:, odd])
+
+
+@dataclass(frozen=True)
 class PerhapsInside:
     """The condition of a subgroup, for these counts: true also where it cannot be told, because a value of it is missing or a cell unread.
 
@@ -204,7 +222,7 @@ def counted_together(plans: Mapping[str, Any]) -> tuple[dict[str, Any], Statisti
         event = Composed(tuple(one for one in plan.event.parts if one != spend))
         rest = {name: one for name, one in plan.statistics.items() if name != NAME}
         found[part] = replace(plan, event=event, statistics=rest)
-    counts = Total(ReadRows(tuple(_names_of(found))), nonnegative=True)
+    counts = ReadCounts(ReadRows(tuple(_names_of(found))))
     own = plans[parts[0]].statistics[NAME]
     return found, counts if isinstance(own, Total) else replace(own, statistic=counts), paid
 

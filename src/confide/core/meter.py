@@ -381,7 +381,11 @@ def for_one_draw(source: Source, plan: Plan) -> AbstractContextManager[Source]:
     """
     if plan.passes < 2:
         return nullcontext(source)
-    return source.kept(rows_read(plan))
+    rows = rows_read(plan)
+    # in a publication, subgroups have counts of their own in later passes
+    spared = set() if plan.children or LOST not in plan.statistics else set(plan.statistics[LOST].map.columns)
+    spared -= {row for name, one in plan.statistics.items() if name != LOST for row in one.map.columns}
+    return source.kept(rows, spared)
 
 
 class _Subgroup(MappedSource):

@@ -57,10 +57,16 @@ def as_fine(values: NDArray[np.float64], out: Codes | None = None) -> Codes:
         # + 0.0 turns -0.0 into 0.0
         bits = (x + 0.0).view(np.int64)
     # all bits of a negative number are turned, and the sign of others
-    bits ^= (bits >> 63) | _SIGN
+    turned = bits >> 63
+    turned |= _SIGN
+    bits ^= turned
+    unsigned = bits.view(np.uint64)
+    unsigned >>= _DROPPED
     codes = np.empty(x.shape) if out is None else out
-    codes[...] = (bits.view(np.uint64) >> _DROPPED).view(np.int64)
-    codes[~np.isfinite(x)] = -1.0
+    codes[...] = unsigned.view(np.int64)
+    finite = np.isfinite(x)
+    if not finite.all():
+        codes[~finite] = -1.0
     return codes
 
 
@@ -73,7 +79,9 @@ def from_fine(codes: Codes) -> NDArray[np.float64]:
     bits <<= 11
     bits ^= turned
     values: NDArray[np.float64] = bits.view(np.float64)
-    values[np.asarray(codes) < 0] = np.nan
+    missing = np.asarray(codes) < 0
+    if missing.any():
+        values[missing] = np.nan
     return values
 
 
@@ -419,14 +427,15 @@ def in_ranges(
 ) -> tuple[Source, Any]:
     """What the second round of a method is handed: its records and its plan, in the ranges that were found."""
     schema = ranged(plan.declared, found)
-    made = method.plan(schema, plan.requested, n=plan.n)
+    # where all bounds are kept, the sums are those that were planned
+    made = plan if schema is plan.declared else method.plan(schema, plan.requested, n=plan.n)
     drawn = {*map(spend_name, step.columns), LOST}
-    own = {name: one for name, one in made.statistics.items() if name not in drawn}
+    own = {name: one for name, one in made.statistics.items() if name not in drawn and not one.by_unit}
     _check_sums(plan, own, drawn)
     # in a publication, the counts of units' rows, and of clipped and unread values, are drawn by this plan
     beside = {name: one for name, one in plan.statistics.items() if one.by_unit or name == LOST}
-    facts = {"statistics": {**beside, **own}, "constants": made.constants, "clipped": schema}
-    return recoded_columns(source, schema, found, alone=alone), replace(plan, **facts)
+    again = replace(plan, statistics={**beside, **own}, constants=made.constants, clipped=schema)
+    return recoded_columns(source, schema, found, alone=alone), again
 
 
 def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRange], *, alone: bool = False) -> Source:
@@ -439,15 +448,14 @@ def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRa
     columns: dict[str, Any] = {name: schema[name] for name in found if name in schema}
     if not columns:
         return source
-    rows = {fine_row(name): name for name in columns}
-    once = alone and source.coded_again(rows, partial(_coded_within, columns))
+    once = alone and source.coded_again({fine_row(name): name for name in columns}, partial(_coded_within, columns))
     return RecodedSource(source, schema, () if once else tuple(columns.items()))
 
 
 def _coded_within(columns: Mapping[str, Any], name: str, codes: Codes) -> Codes:
     """Codes of a column from its values in order; it may be sent to workers."""
-    found: Codes = columns[name].code(from_fine(codes))
-    return found
+    found = from_fine(codes)
+    return np.asarray(columns[name].code(found, out=found))
 
 
 def _check_sums(plan: Any, own: Mapping[str, Statistic], drawn: set[str]) -> None:

@@ -15,7 +15,7 @@ Maps and statistics over another one, which says all that they do not say themse
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -391,8 +391,11 @@ class Source(Protocol):
             "read the records with cf.read(data, schema)",
         )
 
-    def kept(self, rows: Sequence[str]) -> AbstractContextManager[Source]:
-        """The records for one draw of several passes over these rows of codes. Override where coding them once is quicker."""
+    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> AbstractContextManager[Source]:
+        """The records for one draw of several passes over these rows of codes. Override where coding them once is quicker.
+
+        once: the rows that its first pass alone asks for.
+        """
         return nullcontext(self)
 
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:

@@ -508,12 +508,14 @@ class Categorical:
         [1.0, 0.0, -1.0, -1.0]
         """
         x = np.asarray(indices, dtype=np.float64)
-        with np.errstate(all="ignore"):
-            known = (x >= 0) & (x < self.steps) & (x == np.floor(x))
         codes = np.empty(x.shape, dtype=np.float64) if out is None else out
+        with np.errstate(all="ignore"):
+            whole = x == np.floor(x)
+            # most often all are positions, which fewer steps tell
+            known = None if x.size and x.min() >= 0 and x.max() < self.steps else (x >= 0) & (x < self.steps)
         np.add(x, 0.0, out=codes)  # turns -0.0 into 0.0: equal codes have equal bits
-        if not known.all():
-            np.copyto(codes, self.missing_code, where=~known)
+        if known is not None or not whole.all():
+            np.copyto(codes, self.missing_code, where=~(whole if known is None else whole & known))
         return codes
 
     def code(self, values: ArrayLike, out: Codes | None = None) -> Codes:

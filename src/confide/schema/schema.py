@@ -557,6 +557,11 @@ class Schema:
         return self._digest
 
     @cached_property
+    def made(self) -> dict[Any, Any]:
+        """What was made of this very schema, by how it was asked for: designs, which do not change either."""
+        return {}
+
+    @cached_property
     def closed(self) -> Schema:
         """This schema with bounds for columns that have none, from typical values or
         from 0 to 1. Test data and forecasts use it.

@@ -94,23 +94,25 @@ class KeptSource(WrappedSource):
         raise TypeError("records do not leave the process that reads them: a source of one draw is not pickled")
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
-        """As `RecordSource.aggregate`, to the bit. Rows of codes that the plan does not name are read from the source.
+        """As `RecordSource.aggregate`, to the bit. Rows of codes that are not kept are read from the source.
 
         Raises `SourceError` after the draw.
         """
         if self._over:
             raise SourceError(_OVER)
-        if not set(named_rows(statistics)) <= set(self._rows):
-            return self._source.aggregate(*statistics)
+        more = [row for row in named_rows(statistics) if row not in self._rows]
         # the first pass holds the lock: whoever asks meanwhile finds its blocks
         with self._lock:
             if not self._whole:
                 # a pass that failed may have left blocks, whose records would count twice
                 self._blocks.drop()
-                sums = self._records._aggregate(statistics, self._rows, self._blocks.add)
+                sums = self._records._aggregate(statistics, (*self._rows, *more), self._keep)
                 self._whole = self._blocks.finish()
                 return sums
-        return summed(self._blocks, statistics, threads=self._records._threads)
+        return self._source.aggregate(*statistics) if more else summed(self._blocks, statistics, threads=self._records._threads)
+
+    def _keep(self, codes: Codes) -> None:
+        self._blocks.add(codes[: len(self._rows)])
 
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
         """As `Source.coded_again`, in place. Where that fails nothing is kept any more, and passes read the source."""

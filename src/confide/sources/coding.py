@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -264,6 +264,8 @@ _NUMERAL = re.compile("|".join(["[0-9]", *WORDS]))
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 # below this size every integer is a double of its own
 _EXACT = 2.0**53
+# levels that are whole numbers within so many are looked up by them, and not searched for
+_TABLE = 1 << 16
 
 
 def sliced(cells: Cells, start: int, stop: int) -> Cells:
@@ -456,6 +458,15 @@ class _Named:
     positions: Floats
     boolean: Floats
 
+    @cached_property
+    def table(self) -> Floats | None:
+        """The position of each whole number from the least on, -1 for none, and once more -1; None where the numbers lie too far apart."""
+        if not self.keys.size or (self.keys != np.floor(self.keys)).any() or self.keys[-1] - self.keys[0] >= _TABLE:
+            return None
+        found = np.full(int(self.keys[-1] - self.keys[0]) + 2, -1.0)
+        found[(self.keys - self.keys[0]).astype(np.intp)] = self.positions
+        return found
+
 
 @lru_cache(maxsize=64)
 def _named(named: tuple[tuple[str, int], ...]) -> _Named:
@@ -507,6 +518,11 @@ class Labels(Reader):
     def numbers(self, values: Floats) -> Floats:
         if not self._named.keys.size:
             return np.full(len(values), -1.0)
+        if self._named.table is not None:
+            at = values - self._named.keys[0]
+            known = (at >= 0) & (at < len(self._named.table) - 1) & (at == np.floor(at))
+            # the last entry is that of what is no level
+            return self._named.table[np.where(known, at, -1.0).astype(np.intp)]
         at = np.minimum(np.searchsorted(self._named.keys, values), self._named.keys.size - 1)
         return np.where(self._named.keys[at] == values, self._named.positions[at], -1.0)
 
@@ -535,7 +551,8 @@ class Labels(Reader):
         return result
 
     def _exactly(self, cells: pa.Array) -> Floats:
-        found = pc.index_in(cells, value_set=self._named.texts.cast(cells.type))
+        texts = self._named.texts
+        found = pc.index_in(cells, value_set=texts if texts.type == cells.type else texts.cast(cells.type))
         return np.asarray(self._named.places[from_arrow(found, -1)])
 
     def cell(self, cell: object) -> float:
@@ -616,6 +633,10 @@ def taken(cells: Cells, at: NDArray[np.intp]) -> Cells:
 def how_read(values: Floats, cells: Cells, code: CodeOf) -> Floats:
     """The codes of a row `read(NAME)` (`core.lost_values`). values: the cells as their reader read them."""
     column, found = code.column, np.zeros(len(values))
+    # most often each cell holds a value within the bounds, which two comparisons tell; what is no number fails them
+    ends = (0.0, np.inf) if isinstance(column, Categorical) else (column.low, column.high)
+    if len(values) and ends[0] <= values.min() and values.max() <= ends[1]:
+        return found
     (at,) = np.nonzero((values < 0) if isinstance(column, Categorical) else ~np.isfinite(values))
     if at.size:
         found[at] = UNREAD * (code(taken(cells, at)) == HOLDS)
@@ -638,6 +659,9 @@ def is_text(kind: pa.DataType) -> bool:
 
 def as_floats(cells: pa.Array) -> Floats:
     """Arrow numbers or booleans as float64, NaN where null. The cast is unsafe: the safe one raises on values."""
+    if pa.types.is_integer(cells.type) and not cells.null_count:
+        # the nearest double in either way, and sooner
+        return from_arrow(cells).astype(np.float64)
     values = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
     return np.asarray(from_arrow(values, np.nan), dtype=np.float64)
 

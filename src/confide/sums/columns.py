@@ -33,7 +33,10 @@ def columns_of(*parts: _Reads | None) -> tuple[str, ...]:
 
 def codes_of(part: _Reads, columns: Sequence[str], codes: Array) -> Array:
     """The rows that one part reads, in its order, of the codes of all `columns`."""
-    return np.asarray(codes[[columns.index(name) for name in part.columns]])
+    places = [columns.index(name) for name in part.columns]
+    first = places[0] if places else 0
+    # neighbors in order need no copy
+    return codes[first : first + len(places)] if places == [*range(first, first + len(places))] else codes[places]
 
 
 def chosen_columns(schema: Schema, columns: tuple[str, ...] | None, who: str) -> tuple[str, ...]:

@@ -204,6 +204,15 @@ class ModelMatrix:
             raise PlanError(
                 f"schema must be a confide.Schema, got {type(schema).__name__}", "write ModelMatrix.of(formula, schema)"
             )
+        # a release asks for its design once for each column, and at a hundred columns making it is half of the release
+        key = formula, tuple(checked_bounds(term_bounds).items())
+        found: ModelMatrix | None = schema.made.get(key)
+        if found is None:
+            found = schema.made[key] = cls._of(formula, schema, term_bounds)
+        return found
+
+    @classmethod
+    def _of(cls, formula: str, schema: Schema, term_bounds: Mapping[str, Any] | None) -> ModelMatrix:
         parsed = parse_formula(formula, schema)
         given = _given_bounds(term_bounds, parsed, schema)
         factors = frozenset(factor for term in parsed.terms for factor in term)

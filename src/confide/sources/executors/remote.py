@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -131,7 +131,7 @@ class RemoteSource(WrappedSource):
             self._forgotten(records)
 
     @contextmanager
-    def kept(self, rows: Sequence[str]) -> Iterator[RemoteSource]:
+    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[RemoteSource]:
         """For one draw of several passes over these rows of codes, which workers keep meanwhile (`executors.kept`).
 
         A pass that meets other records than the first is an error. Codes of units are on the workers in any case.

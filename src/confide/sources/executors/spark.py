@@ -323,7 +323,8 @@ class Spark:
         with ThreadPoolExecutor(1, thread_name_prefix="confide") as pool:
             job = pool.submit(inheritable_thread_target(own)(documents))
             try:
-                return job.result()
+                found: list[str] = job.result()
+                return found
             except BaseException:
                 # a job may not have begun yet, and then it is not interrupted by being told so once
                 while not job.done():

@@ -359,7 +359,11 @@ class _Draw:
 
     def run(self) -> dict[str, NDArray[Any]]:
         first = [name for name in ("count", "counts", "outcomes") if name in self.plan.statistics]
-        sums = dict(zip(first, self.source.aggregate(*map(self.plan.statistic, first)), strict=True))
+        asked = [self.plan.statistic(name) for name in first]
+        if "counts" not in first:
+            # sums of a fit that waits for no number of records: of either branch, in the pass that counts them
+            first, asked = [*first, "linear"], [*asked, self._linear("linear")]
+        sums = dict(zip(first, self.source.aggregate(*asked), strict=True))
         # by weight, where there are weights
         records = self.weighing.mean * max(float(self.meter.draw("count", sums["count"]).decode()[0]), 1.0)
         enough = records / sqrt(_COMMON["count"] / 100) / self._sd("count") / self._k
@@ -368,7 +372,7 @@ class _Draw:
         if "outcomes" in sums:
             self.meter.draw("outcomes", sums["outcomes"])
         own = self if "counts" not in sums else replace(self, family=self._cut(sums["counts"], short + "last", records))
-        begun = own._begun(short + "linear", records)
+        begun = own._begun(short + "linear", records, sums.get("linear"))
         names = ["short step"] if short else [f"step {j + 1} of {steps}" for j in range(steps)]
         return own._scored(begun, names, short + "last", records)
 
@@ -386,13 +390,18 @@ class _Draw:
         assert found is not None
         return found
 
-    def _begun(self, name: str, records: float) -> _Begun:
-        """The linear fit, the coordinates that whiten its moments, and the line to start from."""
+    def _linear(self, name: str) -> BlockGram:
+        """The sums of the linear fit, where it stands."""
         planned = self.plan.statistic(name)
         assert isinstance(planned, BlockGram) and isinstance(planned.map, WhitenedRows)
-        box = Box.of(self.design)
+        return replace(planned, map=planned.map.at(self._first(Box.of(self.design)), cap_of(self.design)))
+
+    def _begun(self, name: str, records: float, total: Any = None) -> _Begun:
+        """The linear fit, the coordinates that whiten its moments, and the line to start from. total: its sums, where they are known."""
+        planned, box = self._linear(name), Box.of(self.design)
         frame, cap = self._first(box), cap_of(self.design)
-        (total,) = self.source.aggregate(replace(planned, map=planned.map.at(frame, cap)))
+        if total is None:
+            (total,) = self.source.aggregate(planned)
         noisy = self.meter.draw(name, total)
         done = Round.decoded(noisy, planned, frame, cap)
         generator = keyed_generator("logistic start", noisy.sha256)

@@ -85,11 +85,15 @@ INFORMATION_CELLS = 26
 _EXPONENTS = range(-4, 21)
 # What a joint square may be at most, in units of its bound.
 _WITHIN = 1 - 2.0**-40
-# With s^4 + G^2 = 1, s and G what a and b have of their reach B - e - 1, e = sqrt(k)/2, the lengths' bound ((s reach + e)/B)^4 +
-# ((G reach + e)/B)^2 is at most 1 - .44/B for k <= 50: no record of finite numbers is ever looked at twice. Roundings are below 2^-45.
-_SURE, _SURELY = 50, 1 - 2.0**-30
+# Rounding adds at most e = sqrt(k)/2 to a length x, and (x + e)^2 <= (1 + e/(q B)) x^2 + e^2 + q e B for any q > 0, since 2 x e <=
+# (e/(q B)) x^2 + q B e. So |h u|^2 and |w u|^2 alone, without a root, show that the joint bound is kept. With q = .8, s^4 + G^2 = 1, s and
+# G what a and b have of their reach B - e - 1, this is at most 1 - .43/B for k <= 50: no record of finite numbers is ever looked at twice.
+# Roundings are below 2^-45, and squares of coordinates that vanish below 2^-1074 count less than 2^-44 of a step, as h and w have squares.
+_SURE, _SURELY, _TOUCHED = 50, 1 - 2.0**-30, 0.8
 # Records whose rows, two of each coordinate, lie beside each other in a processor's own cache.
 _NEAR = 1 << 12
+# Up to so many coordinates the rows of twice as many records lie in the cache that processors share.
+_FEW = 17
 # The least number that is divided by.
 _NOTHING = 1e-300
 
@@ -144,6 +148,11 @@ class FisherMap(InCoordinates):
     def reach(self) -> float:
         """B - sqrt(k)/2 - 1: what rows are scaled to, with room for rounding."""
         return (1 << BITS) - sqrt(self.features) / 2 - 1
+
+    @property
+    def piece(self) -> int:
+        """How many records are looked at together: few enough for the caches, enough to forget what a call costs."""
+        return 1 << (14 if self.features <= _FEW else 13)
 
     def parts(self, codes: Array, out: Array | None = None) -> FisherParts:
         """The record's parts at the line. out: where u may be written, shape (k + 1, records)."""
@@ -256,8 +265,8 @@ class FisherRows(FisherMap):
         Each is overwritten by the next, and u and h of the parts are used up.
         """
         k, (gram, cross) = self.features, self.steps
-        room = aligned(2 * k + 1)
-        for piece in pieces(codes.shape[1]):
+        room = aligned(2 * k + 1, self.piece)
+        for piece in pieces(codes.shape[1], self.piece):
             own = room[:, : piece.stop - piece.start]
             parts = self.parts(codes[:, piece], own[k:])
             u, h, r, _, keep = parts[:5]
@@ -282,7 +291,7 @@ def _jointly_within(rows: Array, h: Array, w: Array, square: Array) -> Array:
 
     square: |u|^2. Up to `_SURE` coordinates lengths alone show that all columns keep it, as long as they are numbers.
     """
-    if len(rows) <= 2 * _SURE and _surely_within(lengths(square), h, w, sqrt(len(rows) / 2) / 2):
+    if len(rows) <= 2 * _SURE and _surely_within(square, h, w, sqrt(len(rows) / 2) / 2):
         return rows
     # "not <=" rather than ">": a NaN must count as out of bounds
     bad = ~(_joint_square(rows) <= _WITHIN)
@@ -295,20 +304,22 @@ def _jointly_within(rows: Array, h: Array, w: Array, square: Array) -> Array:
     return rows
 
 
-def _surely_within(length: Array, h: Array, w: Array, rounding: float) -> bool:
-    """Whether lengths h |u| and |w| |u|, each with what rounding may add, keep the joint bound for every column."""
-    a = h * length
-    a += rounding
+def _surely_within(square: Array, h: Array, w: Array, rounding: float) -> bool:
+    """Whether lengths h |u| and |w| |u|, each with what rounding may add, keep the joint bound for every column. square: |u|^2."""
+    reach = float(1 << BITS)
+    more = (1 + rounding / (_TOUCHED * reach)) / BOUND
+    rest = (rounding**2 + _TOUCHED * rounding * reach) / BOUND
+    a = h * h
+    a *= square
+    a *= more
+    a += rest
     a *= a
-    a *= 1.0 / BOUND
-    a *= a
-    b = np.abs(w)
-    b *= length
-    b += rounding
-    b *= b
-    b *= 2.0 * CROSS**2 / BOUND**2
+    b = w * w
+    b *= square
+    b *= 2.0 * CROSS**2 / BOUND * more
     a += b
-    return bool((a <= _SURELY).all())
+    # what is no number fails
+    return bool((a <= _SURELY - 2.0 * CROSS**2 / BOUND * rest).all())
 
 
 def _joint_square(rows: Array) -> Array:
@@ -337,9 +348,9 @@ class FisherScores(FisherMap):
 
     def __call__(self, codes: Array) -> Array:
         k = self.features
-        whole, room = aligned(k, codes.shape[1]), aligned(k + 1)
+        whole, room = aligned(k, codes.shape[1]), aligned(k + 1, self.piece)
         with np.errstate(all="ignore"):
-            for piece in pieces(codes.shape[1]):
+            for piece in pieces(codes.shape[1], self.piece):
                 parts = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
                 r = parts.residual
                 r *= self.counted(parts)[1]
@@ -399,9 +410,10 @@ class InformationIndices(FisherMap):
         return np.asarray(self.features * 2.0 ** (np.array(_EXPONENTS) / 2))
 
     def __call__(self, codes: Array) -> Array:
-        whole, room, edges = np.empty((1, codes.shape[1])), aligned(self.features + 1), self.edges.tolist()
+        whole, edges = np.empty((1, codes.shape[1])), self.edges.tolist()
+        room = aligned(self.features + 1, self.piece)
         with np.errstate(all="ignore"):
-            for piece in pieces(codes.shape[1]):
+            for piece in pieces(codes.shape[1], self.piece):
                 size, keep = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])[3:5]
                 size *= size
                 whole[0, piece] = only(cell_among(edges, size), keep)
