@@ -8,7 +8,7 @@ of records. Numbers are rounded to two digits, because a forecast is a guess and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import nan, prod, sqrt
@@ -97,7 +97,7 @@ class Simulated(Source):
     def check(self, columns: Sequence[str]) -> None:
         """Nothing to refuse: every column is there."""
 
-    def kept(self, rows: Sequence[str]) -> Any:
+    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Any:
         """A copy for one draw, with the rows of codes that it may code again."""
         return Source.kept(replace(self, codes={**self.codes, **{name: self._row(name) for name in rows}}), rows)
 

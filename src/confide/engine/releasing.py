@@ -373,7 +373,9 @@ def drawn(method: Method, source: Source, planned: Plan, noise: Noise, charged: 
                 check_body("release", done.to_dict())  # what was paid for can be read, and its digest be told
     except (KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as error:  # a panic of a compiled library is no Exception; texts, of an exit too, may quote a record
+    except (
+        BaseException
+    ) as error:  # a panic of a compiled library is no Exception; texts, of an exit too, may quote a record
         if noise.simulated:
             raise
         # a source's own errors name public facts alone; one that anybody else raised under that name says nothing

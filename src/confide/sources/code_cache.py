@@ -109,7 +109,11 @@ class KeptSource(WrappedSource):
                 sums = self._records._aggregate(statistics, (*self._rows, *more), self._keep)
                 self._whole = self._blocks.finish()
                 return sums
-        return self._source.aggregate(*statistics) if more else summed(self._blocks, statistics, threads=self._records._threads)
+        return (
+            self._source.aggregate(*statistics)
+            if more
+            else summed(self._blocks, statistics, threads=self._records._threads)
+        )
 
     def _keep(self, codes: Codes) -> None:
         self._blocks.add(codes[: len(self._rows)])

@@ -185,9 +185,7 @@ class RecordSource(Source):
             yield source
 
     @contextmanager
-    def kept(
-        self, rows: Sequence[str], once: Collection[str] = ()
-    ) -> Iterator[KeptSource | UnitSource | RemoteSource]:
+    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[KeptSource | UnitSource | RemoteSource]:
         """The records for one draw of several passes: read and coded once, in the first pass, and forgotten at the end.
 
         rows: the rows of codes that the draw may ask for. once: those that its first pass alone does. Later passes give the same integers as a pass over the source would, from
