@@ -201,11 +201,11 @@ def test_nothing_is_left_of_a_driver_that_is_killed(data: list[Path], tmp_path: 
         env={**os.environ, "PYSPARK_PYTHON": sys.executable},
     ) as driver:
         assert driver.stdout is not None
-        folder = Path(driver.stdout.readline().strip())
-        assert folder.is_dir() and not list(spool.iterdir())
+        folder = driver.stdout.readline().strip()
         driver.kill()
+    assert folder and not list(spool.iterdir())
     for _ in range(600):
-        if not folder.parent.exists():
+        if not Path(folder).parent.exists():
             return
         time.sleep(0.1)
     raise AssertionError

@@ -4,8 +4,9 @@ The first pass reads and codes a portion, and its worker keeps the codes. They a
 that worker share. Beyond it they are in one temporary file without a name, of at most half of what is free on its disk. Where there is no
 room, nothing is kept and each pass reads the records.
 
-They end with the handle of the draw. The file has no name, so that a worker that is killed leaves nothing behind. A portion that
-travels, or that an engine would write to its disk, is the description of what to read, and codes stay where they are.
+They end with the handle of the draw. The file has no name, so that a worker that is killed leaves nothing behind; a file that has one
+(`StoredPortion`) lies where the engine removes it. A portion that travels, or that an engine would write to its disk, is the description
+of what to read, and codes stay where they are.
 
 The digest of a portion is that of the codes as they were read. So a worker that reads again what another one lost is found out where
 the records are other ones by then, no matter how the codes were changed since.
@@ -154,8 +155,9 @@ class KeptPortion(Readable):
 class StoredPortion(Readable):
     """A portion whose codes lie in a file that has a name, for engines on which another process may read it in the next pass.
 
-    The file and its folder are for the worker's own user alone. A note in the folder says what is in it, by a name for each number of
-    changes. It goes before codes are changed and is back after that: a process that ends between leaves a file that nobody reads.
+    The file and its folder are for the worker's own user alone, and lie where the engine removes them when its application ends. A note in
+    the folder says what is in the file, by a name for each number of changes. It goes before codes are changed and is back after that: a
+    process that ends between leaves a file that nobody reads.
     """
 
     def __init__(self, label: int, portion: Any, keeping: Keeping, under: str) -> None:

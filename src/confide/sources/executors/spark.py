@@ -40,7 +40,7 @@ from confide.sources.executors.worker import (
     Coding,
     Readable,
     Work,
-    on_worker,
+    masked,
     places,
     portions,
     unit_blocks,
@@ -106,10 +106,14 @@ class _Portion(Readable):
 
 
 def worked(made: Callable[..., Iterator[Codes]], work: Work, batches: Iterator[Any]) -> Iterator[Any]:
+    yield pa.record_batch({"document": [work(_label(), _Portion(batches, made))]})
+
+
+def _label() -> int:
+    """The partition of the task that runs here."""
     from pyspark import TaskContext
 
-    label = TaskContext.get().partitionId()
-    yield pa.record_batch({"document": [work(label, _Portion(batches, made))]})
+    return int(TaskContext.get().partitionId())
 
 
 # Workers of one machine are many processes, and which of them runs a task of the next pass is Spark's to say. So codes lie in files
@@ -126,19 +130,15 @@ def _under() -> str:
 
 def stored(keeping: Keeping, batches: Iterator[Any]) -> Iterator[Any]:
     """Code the records of a task of a DataFrame, and keep the codes; what is left of them is one row."""
-    from pyspark import TaskContext
-
-    label = TaskContext.get().partitionId()
+    label = _label()
     one = StoredPortion(label, _Portion(batches, of_cells, cells), keeping, _under())
-    on_worker(partial(one.done, Work(keeping.schema, keeping.rows, (), keeping.seed)))
+    masked(partial(one.done, Work(keeping.schema, keeping.rows, (), keeping.seed)))
     yield pa.record_batch({PORTION: [label.to_bytes(4, "little")]})
 
 
 def worked_kept(work: Work, keeping: Keeping, readable: bool, batches: Iterator[Any]) -> Iterator[Any]:
     """readable: whether the rows say what to read; else a portion that is not kept here is told as missing."""
-    from pyspark import TaskContext
-
-    label, held = TaskContext.get().partitionId(), list(batches)
+    label, held = _label(), list(batches)
     portion = _Portion(held, of_portions, portion_cells) if readable else None
     one = StoredPortion(label, portion, keeping, _under())
     there = readable or one.is_kept(work.changes)
@@ -148,10 +148,8 @@ def worked_kept(work: Work, keeping: Keeping, readable: bool, batches: Iterator[
 
 def worked_changed(work: Work, keeping: Keeping, batches: Iterator[Any]) -> Iterator[Any]:
     """Of records, where what was kept of some is lost: read, coded and changed in this pass, and not kept."""
-    from pyspark import TaskContext
-
     one = KeptPortion(_Portion(batches, of_cells, cells), keeping, Spool(0, None, 0))
-    yield pa.record_batch({"document": [work(TaskContext.get().partitionId(), one)]})
+    yield pa.record_batch({"document": [work(_label(), one)]})
 
 
 def forgotten(keeping: Keeping, batches: Iterator[Any]) -> Iterator[Any]:
@@ -216,7 +214,7 @@ def _columns(codes: list[Any]) -> dict[str, Any]:
 
 def _guarded(values: Iterator[Any]) -> Iterator[Any]:
     """What fails on a worker is written into Spark's logs: in fixed words."""
-    while (one := on_worker(partial(next, values, None))) is not None:
+    while (one := masked(partial(next, values, None))) is not None:
         yield one
 
 
@@ -313,13 +311,9 @@ class Spark:
         """What one job gives. A job that fails, or that the user interrupts, is over when this is: no task keeps codes after the draw."""
         from pyspark import inheritable_thread_target
 
-        context = getattr(self._session, "sparkContext", None)
-        # a session's own tags are those of one thread, but where it is a remote one
-        tagged, ended = (
-            (self._session.addTag, self._session.interruptTag)
-            if context is None
-            else (context.addJobTag, context.cancelJobsWithTag)
-        )
+        own, jobs = self._session, getattr(self._session, "sparkContext", None)
+        # the tags of a session that is no remote one are those of one thread
+        tagged, ended = (own.addTag, own.interruptTag) if jobs is None else (jobs.addJobTag, jobs.cancelJobsWithTag)
         tag = f"confide-{token_hex(8)}"
 
         def documents() -> list[str]:
@@ -327,7 +321,7 @@ class Spark:
             return [row[0] for row in frame.mapInArrow(made, "document string").collect()]
 
         with ThreadPoolExecutor(1, thread_name_prefix="confide") as pool:
-            job = pool.submit(inheritable_thread_target(self._session)(documents))
+            job = pool.submit(inheritable_thread_target(own)(documents))
             try:
                 found: list[str] = job.result()
                 return found

@@ -142,7 +142,7 @@ def _is_whole(statistic: Statistic) -> bool:
 FAILED = "the records could not be read, coded or added up on a worker"
 
 
-def on_worker(action: Callable[[], T]) -> T:
+def masked(action: Callable[[], T]) -> T:
     """`guarded`, in that sentence. An exit is a failure too: it would end the worker, with its words in the log."""
     try:
         return guarded(FAILED, action)
@@ -262,7 +262,7 @@ class Work:
     def __call__(self, label: int, portion: Readable) -> str:
         """Of a failure the document says that there was one, and nothing of it."""
         try:
-            return on_worker(lambda: self._done(label, portion))
+            return masked(lambda: self._done(label, portion))
         except SourceError:
             return json.dumps({"part": label, "failed": True})
 
