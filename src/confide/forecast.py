@@ -112,8 +112,8 @@ class Simulated(Source):
         return tuple(map(self._sum, statistics))
 
     def _sum(self, one: Any) -> NDArray[Any]:
-        """As products of whole numbers that fit, else by the binary digits of how often rows stand there, the highest first: at each, what
-        was added up before counts twice.
+        """As products of whole numbers that fit, else by the digits of how often rows stand there in base 4, the highest first: at each,
+        what was added up before counts four times.
         """
         if isinstance(one, Derived):
             return np.asarray(one.of(self._sum(one.behind)))
@@ -126,19 +126,19 @@ class Simulated(Source):
         if type(one) in (Gram, Total) and one.map.l2_squared * self.count() < 1 << 62:
             rows = codes.astype(np.int64)
             return np.asarray((rows * self.counts) @ rows.T if type(one) is Gram else rows @ self.counts, dtype=object)
-        for k in reversed(range(int(self.counts.max(initial=0)).bit_length())):
-            state = add(one.merge(state, state), codes[:, (self.counts >> k) & 1 == 1])
+        for k in reversed(range(0, int(self.counts.max(initial=0)).bit_length(), 2)):
+            twice = one.merge(state, state)
+            state = add(one.merge(twice, twice), np.repeat(codes, (self.counts >> k) & 3, axis=1))
         return np.asarray(one.value(state))
 
     def _row(self, name: str) -> Array:
         if name in self.codes:
             return self.codes[name]
-        fine = next((own for own in self.codes if fine_row(own) == name), None)
-        if fine is None:
-            # what is no column of the schema says that a value lay outside its bounds: none does here
-            return np.zeros(len(self.counts))
-        column: Any = self.schema[fine]
-        return as_fine(column.decode(self.codes[fine]))
+        for own in self.codes:
+            if name == fine_row(own):
+                return as_fine(self.schema[own].decode(self.codes[own]))
+        # what is no column of the schema says that a value lay outside its bounds: none does here
+        return np.zeros(len(self.counts))
 
 
 @dataclass(frozen=True, eq=False)
