@@ -60,9 +60,7 @@ def as_fine(values: NDArray[np.float64], out: Codes | None = None) -> Codes:
     bits ^= (bits >> 63) | _SIGN
     codes = np.empty(x.shape) if out is None else out
     codes[...] = (bits.view(np.uint64) >> _DROPPED).view(np.int64)
-    finite = np.isfinite(x)
-    if not finite.all():
-        codes[~finite] = -1.0
+    codes[~np.isfinite(x)] = -1.0
     return codes
 
 
@@ -75,9 +73,7 @@ def from_fine(codes: Codes) -> NDArray[np.float64]:
     bits <<= 11
     bits ^= turned
     values: NDArray[np.float64] = bits.view(np.float64)
-    missing = np.asarray(codes) < 0
-    if missing.any():
-        values[missing] = np.nan
+    values[np.asarray(codes) < 0] = np.nan
     return values
 
 

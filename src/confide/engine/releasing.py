@@ -371,12 +371,8 @@ def drawn(method: Method, source: Source, planned: Plan, noise: Noise, charged: 
             done = replace(done, plan=done.plan.published())
             if paid:
                 check_body("release", done.to_dict())  # what was paid for can be read, and its digest be told
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except (
-        BaseException
-    ) as error:  # a panic of a compiled library is no Exception; texts, of an exit too, may quote a record
-        if noise.simulated:
+    except BaseException as error:  # a panic of a compiled library, or an exit: its text may quote a record
+        if noise.simulated or isinstance(error, KeyboardInterrupt | GeneratorExit):
             raise
         # a source's own errors name public facts alone; one that anybody else raised under that name says nothing
         own = isinstance(error, SourceError) and _raised_by_a_source(error)

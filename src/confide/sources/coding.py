@@ -264,8 +264,6 @@ _NUMERAL = re.compile("|".join(["[0-9]", *WORDS]))
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 # below this size every integer is a double of its own
 _EXACT = 2.0**53
-# levels that are whole numbers within so many are looked up by them, and not searched for
-_TABLE = 1 << 16
 
 
 def sliced(cells: Cells, start: int, stop: int) -> Cells:
@@ -461,7 +459,7 @@ class _Named:
     @cached_property
     def table(self) -> Floats | None:
         """The position of each whole number from the least on, -1 for none, and once more -1; None where the numbers lie too far apart."""
-        if not self.keys.size or (self.keys != np.floor(self.keys)).any() or self.keys[-1] - self.keys[0] >= _TABLE:
+        if not self.keys.size or (self.keys != np.floor(self.keys)).any() or self.keys[-1] - self.keys[0] >= 1 << 16:
             return None
         found = np.full(int(self.keys[-1] - self.keys[0]) + 2, -1.0)
         found[(self.keys - self.keys[0]).astype(np.intp)] = self.positions
@@ -551,8 +549,7 @@ class Labels(Reader):
         return result
 
     def _exactly(self, cells: pa.Array) -> Floats:
-        texts = self._named.texts
-        found = pc.index_in(cells, value_set=texts if texts.type == cells.type else texts.cast(cells.type))
+        found = pc.index_in(cells, value_set=self._named.texts.cast(cells.type))
         return np.asarray(self._named.places[from_arrow(found, -1)])
 
     def cell(self, cell: object) -> float:
@@ -657,9 +654,6 @@ def is_text(kind: pa.DataType) -> bool:
 
 def as_floats(cells: pa.Array) -> Floats:
     """Arrow numbers or booleans as float64, NaN where null. The cast is unsafe: the safe one raises on values."""
-    if pa.types.is_integer(cells.type) and not cells.null_count:
-        # the nearest double in either way, and sooner
-        return from_arrow(cells).astype(np.float64)
     values = cells if pa.types.is_float64(cells.type) else cells.cast(pa.float64(), safe=False)
     return np.asarray(from_arrow(values, np.nan), dtype=np.float64)
 

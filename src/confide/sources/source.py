@@ -196,8 +196,7 @@ class RecordSource(Source):
             with self._one(WHOLE_ROW in rows) as source, source.kept(rows) as kept:
                 yield kept
             return
-        again = [row for row in rows if row not in once]
-        with _closing(KeptSource(self, again, self._memory, self._spool)) as kept:
+        with _closing(KeptSource(self, [row for row in rows if row not in once], self._memory, self._spool)) as kept:
             yield kept
 
     def like(self, parts: Sequence[Part]) -> RecordSource:

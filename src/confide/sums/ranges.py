@@ -147,9 +147,7 @@ class BinRows(RecordMap):
             place = cells.take(cell, mode="clip")
             for _ in range(steps):
                 place += whole >= starts.take(place, mode="clip")
-        missing = codes[0] < 0
-        if missing.any():
-            place[missing] = self.bins
+        place[codes[0] < 0] = self.bins
         return place
 
     @cached_property
