@@ -112,9 +112,7 @@ class Simulated(Source):
         return tuple(map(self._sum, statistics))
 
     def _sum(self, one: Any) -> NDArray[Any]:
-        """As products of whole numbers that fit, else by the digits of how often rows stand there in base 4, the highest first: at each,
-        what was added up before counts four times.
-        """
+        """Products of whole numbers where they fit. Else by digits of the counts in base 4: at each, the sum so far counts four times."""
         if isinstance(one, Derived):
             return np.asarray(one.of(self._sum(one.behind)))
         codes = np.array([self._row(name) for name in one.map.columns]).reshape(-1, len(self.counts))
