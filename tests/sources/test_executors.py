@@ -49,6 +49,7 @@ from confide.sources.executors.worker import (
     Coding,
     Digest,
     Portion,
+    Readable,
     Work,
     group_of,
     machine,
@@ -264,7 +265,7 @@ def test_faults(fault: str, schema: cf.Schema, data: list[Path]) -> None:
 def test_a_worker_says_what_failed_in_fixed_words() -> None:
     """What is raised on a worker would stand in its log, in the scheduler's and here: with the cell that it is about. No word travels."""
 
-    class Broken:
+    class Broken(Readable):
         def __init__(self, error: BaseException) -> None:
             self.error = error
 
