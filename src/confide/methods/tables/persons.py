@@ -114,14 +114,11 @@ class DistinctCountTable(CountTable):
     """
 
     person: str = "person"
+    rows_hold: ClassVar[str] = "distinct"
 
     @property
     def title(self) -> str:
         return _title(self, "Distinct")
-
-    @property
-    def rows_hold(self) -> str:  # type: ignore[override]
-        return f"distinct {self.person}"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -183,10 +183,13 @@ class FisherMap(InCoordinates):
                 w *= parts.omega
         return v, w
 
+    def weights(self, size: Array) -> Array:
+        """min(1, D/N)."""
+        return np.asarray(self.bound / np.maximum(size, self.bound))
+
     def split(self, size: Array, most: Array, square: Array) -> tuple[Array, Array]:
         """(v, w) of records from N, m and |u|^2: new arrays, or one where the family weighs both alike."""
-        # min(1, D/N)
-        both, reach = self.bound / np.maximum(size, self.bound), self.family.score_part * self.bound
+        both, reach = self.weights(size), self.family.score_part * self.bound
         if not (self.apart and reach):
             return both, both
         score = lengths(square) * most
