@@ -276,7 +276,7 @@ def test_contributions_say_what_each_number_of_rows_keeps() -> None:
         assert abs(kept - np.minimum(rows, k).sum() / rows.sum()) < 4 * sd + 0.21 * kept
     assert (np.diff(table.noise) > 0).all()
     assert str(table).startswith(
-        "Rows that each limit keeps: rows of each pid\n"
+        "Rows of each pid that each limit keeps\n"
     )  # and nothing of which rows counted: all did
     assert "contributions" not in {leaf.name for leaf in leaves(cf.plan(UnitRows(), UNIT, cf.GDP(1.0)).event)}
     with refuses(cf.errors.PlanError):

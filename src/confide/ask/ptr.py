@@ -360,8 +360,8 @@ def select_features(
     Guarantee: ApproxDP(epsilon, delta) under substitution with a
     public number of records. One record changes the votes of one block, so that the
     gap between the last chosen feature and the next one moves by at most 2. Where it
-    is above 2 the choice is the same for every neighbor, and its loss is 0. `confide.methods.ptr.feature_votes` has
-    the proof.
+    is above 2 the choice is the same for every neighbor, and its loss is 0.
+    `confide.methods.ptr.feature_votes` has the proof.
 
     References
     ----------

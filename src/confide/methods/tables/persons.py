@@ -428,7 +428,7 @@ class RowsPerUnitTable(BaseResult):
     @property
     def title(self) -> str:
         """The heading of every rendering."""
-        return f"Rows that each limit keeps: {self.response}"
+        return f"{self.response[0].upper()}{self.response[1:]} that each limit keeps"
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """rows, kept, its noise, noise of a mean; one row for each k."""
