@@ -60,11 +60,12 @@ def test_a_seed_repeats_the_table(here: Path) -> None:
 
 
 def test_json_on_stdout_and_in_a_file(here: Path) -> None:
-    done = good(*SSP, "--runs", "0", "--json", "-o", "audit.json")
+    words = ("audit", "confide_lab.benchmarks.planted.toy:Toy", "v", "--runs", "0", "-o", "audit.json")
+    done = good(*words, "--json")
     written = strict_json(Path("audit.json").read_text())
     assert done.json["ok"] and done.json["wrote"] == "audit.json"
     assert written["findings"] == done.json["findings"] and len(written["findings"]) > 4
-    again = run(*SSP, "--runs", "0", "-o", "audit.json")
+    again = run(*words)
     assert again.code == 2 and "--force" in again.err
 
 
