@@ -9,7 +9,7 @@ import pytest
 from tests.cli.cli_runner import good, run, strict_json
 
 # in one pass; the audit of both is in tests/audit/test_audit_methods.py
-SSP = ("audit", "ssp", "y ~ a", "--param", "cov=classical", "--param", "recenter=false")
+SSP = ("audit", "ssp", "y ~ a", "--param", "cov=classical", "--param", "recenter=false", "--param", "bounds=declared")
 
 MODULE = """
 import numpy as np
@@ -72,7 +72,7 @@ def test_json_on_stdout_and_in_a_file(here: Path) -> None:
 def test_one_relation_another_price_and_a_schema(survey: Path) -> None:
     done = good(
         "audit", "ssp", "happy ~ age + region", "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-6",
-        "--relation", "substitute", "--param", "recenter=false", "--runs", "0", "--json",
+        "--relation", "substitute", "--param", "recenter=false", "--param", "bounds=declared", "--runs", "0", "--json",
     )  # fmt: skip
     assert {row["relation"] for row in done.json["findings"]} == {"substitute"}
 
