@@ -1,6 +1,6 @@
-"""Examples of docstrings: where they are collected, and their code on blocks run here and without a clock, so that a busy machine prints
-what an idle one does. Noise that is drawn here is the same in every run. And what eleven thousand collected tests cost Python's collector of
-cycles: next to nothing.
+"""Examples of docstrings: where they are collected, and their code on blocks run here and without a clock, so that a busy machine
+prints what an idle one does. Noise that is drawn here is the same in every run. And what eleven thousand collected tests cost
+Python's collector of cycles: next to nothing.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def same_noise(same_bytes: Same, request: pytest.FixtureRequest) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Generator[None, Any, Any]:
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, Any, Any]:
     """And that of what several tests share, whichever of them asks first."""
     if fixturedef.scope != "function" and fixturedef.argname != "same_bytes":
         request.getfixturevalue("same_bytes").start(f"{fixturedef.baseid}::{fixturedef.argname}")

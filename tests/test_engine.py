@@ -101,6 +101,33 @@ def test_n_is_public_under_substitute_alone(book: cf.Ledger, tmp_path: Path) -> 
     assert (nominal.plan.n, nominal.plan.planned_n) == (None, None)
 
 
+@pytest.mark.parametrize("way", ["line", "classes", "kernel", "votes", "units"])
+def test_what_a_public_n_rules_out_is_not_paid_for(way: str, tmp_path: Path) -> None:
+    """Of a method with a test, which would decline: it is asked for as if n had been given."""
+    kinds: dict[str, Any] = {
+        "kind": cf.Categorical(["a", "b"], on_missing="a"),
+        **{name: cf.Numeric(0, 1, on_missing="midpoint") for name in "xyz"},
+    }
+    schema = cf.Schema(kinds, dataset="d", **({"unit": cf.Unit("id", rule="keep")} if way == "units" else {}))
+    frame = cf.Schema(kinds).sample(60, seed=1)
+    frame["id"] = [1, 2] * 30
+    data, privacy = cf.read(frame[:2] if way == "line" else frame, schema), cf.ApproxDP(1.0, 1e-6)
+    asked = {"budget": cf.ApproxDP(3.0, 1e-5, relation="substitute"), "unit": "id" if way == "units" else "record"}
+    public = cf.Ledger.create(tmp_path / "b.db", dataset="d", **asked)
+    ways: dict[str, Any] = {
+        "line": cf.regression.EfficientPTR("y ~ x + z"),
+        "classes": cf.classification.EfficientPTRBayes("kind ~ x"),
+        "kernel": cf.curves.EfficientPTRKernel("y ~ x"),
+        "units": cf.regression.EfficientPTR("y ~ x + z"),
+    }
+    with refuses(cf.errors.PlanError):
+        if way == "votes":
+            cf.ptr.select_features("y ~ x + z", data, 1, privacy=privacy, ledger=public, blocks=60)
+        else:
+            cf.release(ways[way], data, privacy, ledger=public)
+    assert not [row for row in public.show().rows if row.kind == "charge"]
+
+
 def test_another_dataset_is_refused_before_the_charge(book: cf.Ledger) -> None:
     with refuses(cf.errors.PlanError):
         cf.release(METHOD, source(dataset="other"), cf.GDP(1.0), ledger=book)

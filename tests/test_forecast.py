@@ -15,6 +15,7 @@ import confide as cf
 from confide import forecast as forecasts
 from confide.advice import advise
 from confide.core import Gram, Total, seal
+from confide.core.ranges import ColumnRange, ranged, recoded_columns
 from confide.forecast import Forecast, Simulated, _entry, run
 from confide.methods.regression.glm.coefficients import binary_design
 from confide.methods.regression.glm.fisher_rows import FisherRows, FisherScores, InformationIndices
@@ -22,6 +23,7 @@ from confide.methods.regression.glm.sums import Excess, FisherSum
 from confide.methods.regression.sums.linear_rows import BlockGram, CellIndices, RangeCells
 from confide.methods.regression.sums.whitened_rows import Frame, WhitenedRows
 from confide.noise import SimulatedNoise
+from confide.registry import make
 from confide.scenarios import Columns, scenario_frame
 from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import Histogram
@@ -88,6 +90,21 @@ def test_sums_are_those_of_the_repeated_records() -> None:
         assert np.array_equal(np.array(own, dtype=object), np.array(exact, dtype=object))
 
 
+def test_columns_are_coded_again_in_a_copy_of_one_draw_and_give_the_same_integers() -> None:
+    g = np.random.default_rng(2)
+    codes = {name: g.integers(0, TOLD[name].steps, 50).astype(float) for name in ("a", "y")}
+    source, own = (
+        Simulated(TOLD, codes, g.integers(0, 3 * 10**9, 50)),
+        Gram(WhitenedRows(ModelMatrix.of("y ~ a", TOLD))),
+    )
+    found = {"a": ColumnRange(10.0, 60.0)}
+    (before,), (expected,) = source.aggregate(own), recoded_columns(source, ranged(TOLD, found), found).aggregate(own)
+    with source.kept(["fine(a)", "y"]) as kept:
+        (again,) = recoded_columns(kept, ranged(TOLD, found), found, alone=True).aggregate(own)
+        assert again.tolist() == expected.tolist() == kept.aggregate(own)[0].tolist() != before.tolist()
+    assert source.aggregate(own)[0].tolist() == before.tolist()
+
+
 def test_a_forecast_is_the_same_each_time() -> None:
     one, again = (of("y ~ a", TOLD) for _ in range(2))
     assert one is not again and dict(one) == dict(again)
@@ -130,6 +147,7 @@ def test_what_fails_in_a_forecast_is_told_with_its_cause() -> None:
         (cf.classification.ClassMeans("g ~ a"), {"P(u)", "P(v)", "P(w)", "a | u", "a | v", "a | w"}),
         (cf.tests.Correlation("a + y"), {"r(a, y)"}),
         (cf.tables.Ratios("y / a ~ 1", inference="population"), {"y / a"}),
+        (make("column_ranges", columns="a + y"), {"a", "y"}),
     ],
 )
 def test_every_method_with_standard_errors_has_one(method: Any, names: set[str]) -> None:
@@ -307,14 +325,16 @@ def test_more_records_and_more_budget_make_answers_likelier_and_the_plan_stays_t
 @pytest.mark.usefixtures("whole_forecasts")
 @pytest.mark.long
 def test_a_stated_share_of_the_outcome_and_narrow_features_count() -> None:
-    def chance(share: float, low: float = -1.0) -> float:
+    def chance(share: float, low: float = -1.0, **more: Any) -> float:
         columns = {f"x{j}": cf.Numeric(low, 1, typical=cf.Typical(-0.9, 0.9, own=1.0)) for j in range(3)}
         schema = cf.Schema({**columns, "y": cf.Categorical(["no", "yes"], typical=[1 - share, share])})
-        return cf.plan(cf.regression.Logistic(OUTCOME), schema, cf.GDP(1.0), n=2_000).forecast["valid"]["2,000"]
+        made = cf.regression.Logistic(OUTCOME, **more)
+        return cf.plan(made, schema, cf.GDP(1.0), n=2_000).forecast["valid"]["2,000"]
 
     assert chance(0.5) >= 0.8 > chance(0.01)
-    # bounds far beyond the values are not answered for
-    assert chance(0.5, low=-400.0) <= 0.2
+    # bounds far beyond the values are not answered for, and ranges within them are
+    assert chance(0.5, low=-400.0, bounds="declared") <= 0.2
+    assert chance(0.5, low=-400.0) >= 0.8
 
 
 @pytest.mark.usefixtures("whole_forecasts")
@@ -356,7 +376,8 @@ def test_counts_are_foreseen_by_where_they_lie_within_their_bound() -> None:
 
     def said(high: int) -> Any:
         schema = cf.Schema({**columns, "y": cf.Integer(0, high, typical=(0, 8))})
-        return cf.plan(cf.regression.Poisson("y ~ x0 + x1"), schema, cf.GDP(1.0), n=5_000).forecast
+        method = cf.regression.Poisson("y ~ x0 + x1", bounds="declared")
+        return cf.plan(method, schema, cf.GDP(1.0), n=5_000).forecast
 
     near, wide, far = said(20), said(60), said(2_000)
     assert near["valid"]["5,000"] >= 0.8 > 0.5 >= far["valid"]["5,000"]

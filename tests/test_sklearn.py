@@ -30,7 +30,14 @@ from sklearn.utils.estimator_checks import check_estimator
 import confide as cf
 from confide.core import Method
 from confide.noise import SimulatedNoise
-from confide.sklearn import EXPECTED_FAILED_CHECKS, Pate, PrivatePCA, PrivateRegressor, StatusWarning
+from confide.sklearn import (
+    EXPECTED_FAILED_CHECKS,
+    Pate,
+    PrivateClassifier,
+    PrivatePCA,
+    PrivateRegressor,
+    StatusWarning,
+)
 from confide.testing import ZeroNoise
 from tests.few import few
 from tests.messages import refuses, warns
@@ -570,6 +577,17 @@ def charges(book: cf.Ledger) -> int:
 
 def secure(book: cf.Ledger | None, mu: float = 1.0) -> PrivateRegressor:
     return PrivateRegressor(privacy=cf.GDP(mu), schema=SCHEMA, ledger=book)
+
+
+@pytest.mark.filterwarnings("ignore::confide.sklearn.StatusWarning")  # few records: a status may be imprecise
+def test_a_fit_with_bounds_is_charged_to_the_dataset_of_its_ledger(book: cf.Ledger) -> None:
+    X, y = records(200)
+    yes = np.where(y > y.median(), "yes", "no")
+    given: dict[str, Any] = {"privacy": cf.GDP(0.5), "ledger": book}
+    PrivateRegressor(bounds={"X": (0, 100), "y": (-10, 30)}, **given).fit(X, y)
+    PrivateClassifier(bounds={"X": (0, 100), "y": ["no", "yes"]}, **given).fit(X, yes)
+    PrivatePCA(1, bounds=(0, 100), **given).fit(X)
+    assert charges(book) == 3
 
 
 def test_each_fit_is_charged_once(book: cf.Ledger) -> None:

@@ -271,10 +271,13 @@ def test_contributions_say_what_each_number_of_rows_keeps() -> None:
         cf.read(visits(), UNIT), privacy=cf.GDP(2.0), ledger=None, noise=SimulatedNoise(5)
     )
     rows = visits().groupby("pid").size().to_numpy()
-    for k, kept, sd in zip(table.rows, table.kept, table.kept_sd, strict=True):
+    for k, kept, sd in zip(table.rows, table.rows_kept, table.rows_kept_sd, strict=True):
         # rows of a cell are taken to be spread evenly, here 48.5 for 40: up to 0.21 of what these units keep
         assert abs(kept - np.minimum(rows, k).sum() / rows.sum()) < 4 * sd + 0.21 * kept
     assert (np.diff(table.noise) > 0).all()
+    assert str(table).startswith(
+        "Rows that each limit keeps: rows of each pid\n"
+    )  # and nothing of which rows counted: all did
     assert "contributions" not in {leaf.name for leaf in leaves(cf.plan(UnitRows(), UNIT, cf.GDP(1.0)).event)}
     with refuses(cf.errors.PlanError):
         cf.tables.rows_per_unit_table(cf.read(visits(), UNIT), privacy=cf.GDP(1.0), ledger=None, where="x > .5")

@@ -8,8 +8,7 @@ of records. Numbers are rounded to two digits, because a forecast is a guess and
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import nan, prod, sqrt
@@ -19,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from confide._arrays import Array
-from confide.core import Gram, Method, Plan, Source, Statistic, Total, seal
-from confide.core.events import OpaqueRelease, nodes
+from confide.core import Gram, Method, OpaqueRelease, Plan, Source, Statistic, Total, leaves, seal
 from confide.core.plan import BESIDE, Lazy, method_parameters
 from confide.core.ranges import as_fine, fine_row
 from confide.core.units.contributions import shown
@@ -35,7 +33,8 @@ from confide.schema import Categorical, Integer, ModelMatrix, Schema
 from confide.schema.formulas.names import hidden, sides
 from confide.schema.formulas.terms import Indicator, Term, factor_name
 from confide.sums.blocks.record_block import Collected
-from confide.sums.integer_functions import Derived, OfRecords
+from confide.sums.cells.cell_sums import Histogram
+from confide.sums.integer_functions import Derived
 
 #: Numbers of records of a forecast that none is given for.
 SIZES = (1_000, 10_000, 100_000)
@@ -66,7 +65,7 @@ class Simulated(Source):
     """A source of simulated records: codes of each column (rows,), and how often each row stands among the records (rows,)."""
 
     schema: Schema
-    codes: Mapping[str, Array]
+    codes: dict[str, Array]
     counts: NDArray[np.int64]
     dataset: None = None
     rereadable: bool = True
@@ -98,42 +97,46 @@ class Simulated(Source):
     def check(self, columns: Sequence[str]) -> None:
         """Nothing to refuse: every column is there."""
 
+    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Any:
+        """A copy for one draw, with the rows of codes that it may code again."""
+        return Source.kept(replace(self, codes={**self.codes, **{name: self._row(name) for name in rows}}), rows)
+
+    def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Array], Array]) -> bool:
+        """As `Source.coded_again`; of a copy that is kept for one draw."""
+        there = rows.keys() <= self.codes.keys()
+        self.codes.update({name: code(name, self.codes[row]) for row, name in rows.items() if there})
+        return there
+
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """Exact sums of all records."""
         return tuple(map(self._sum, statistics))
 
     def _sum(self, one: Any) -> NDArray[Any]:
-        """Rows by the binary digits of how often they stand there: the sum of 2^k times the sum of those that have digit k."""
-        if isinstance(one, Collected | OfRecords):
-            return np.asarray(
-                one.value(one.update(one.zero(), np.repeat(self._rows(one.map.columns), self.counts, axis=1)))
-            )
+        """Products of whole numbers where they fit. Else by digits of the counts in base 4: at each, the sum so far counts four times."""
         if isinstance(one, Derived):
             return np.asarray(one.of(self._sum(one.behind)))
-        codes, total, add = self._rows(one.map.columns), one.value(one.zero()), one.update
-        if isinstance(one, Gram | Total):
+        codes = np.array([self._row(name) for name in one.map.columns]).reshape(-1, len(self.counts))
+        state, add = one.zero(), one.update
+        if isinstance(one, Collected):
+            return np.asarray(one.value(add(state, np.repeat(codes, self.counts, axis=1))))
+        if isinstance(one, Gram | Total | Histogram):
             codes, add = one.map(codes), one.add
-        for digit, there in self._digits:
-            total = total + one.value(add(one.zero(), codes[:, there])) * digit
-        return np.asarray(total)
+        if type(one) in (Gram, Total) and one.map.l2_squared * self.count() < 1 << 62:
+            rows = codes.astype(np.int64)
+            return np.asarray((rows * self.counts) @ rows.T if type(one) is Gram else rows @ self.counts, dtype=object)
+        for k in reversed(range(0, int(self.counts.max(initial=0)).bit_length(), 2)):
+            twice = one.merge(state, state)
+            state = add(one.merge(twice, twice), np.repeat(codes, (self.counts >> k) & 3, axis=1))
+        return np.asarray(one.value(state))
 
-    @cached_property
-    def _digits(self) -> list[tuple[int, NDArray[np.intp]]]:
-        most = int(self.counts.max(initial=0)).bit_length()
-        found = ((1 << k, np.flatnonzero((self.counts >> k) & 1)) for k in range(most))
-        return [(digit, there) for digit, there in found if len(there)]
-
-    def _rows(self, names: Sequence[str]) -> Array:
+    def _row(self, name: str) -> Array:
+        if name in self.codes:
+            return self.codes[name]
+        for own in self.codes:
+            if name == fine_row(own):
+                return as_fine(self.schema[own].decode(self.codes[own]))
         # what is no column of the schema says that a value lay outside its bounds: none does here
-        zeros = np.zeros(len(self.counts))
-        fine = {fine_row(name): name for name in self.schema.names}
-        found = [self._fine(fine[name]) if name in fine else self.codes.get(name, zeros) for name in names]
-        return np.stack(found) if names else np.empty((0, len(zeros)))
-
-    def _fine(self, name: str) -> Array:
-        column = self.schema[name]
-        assert not isinstance(column, Categorical)
-        return as_fine(column.decode(self.codes[name]))
+        return np.zeros(len(self.counts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +206,7 @@ class Setting:
     @property
     def chosen(self) -> bool:
         """Whether a private choice names what the results are of, which simulated records do not tell."""
-        return any(isinstance(node, OpaqueRelease) for node in nodes(self.plan(self.n).event))
+        return any(isinstance(leaf, OpaqueRelease) for leaf in leaves(self.plan(self.n).event))
 
     @cached_property
     def columns(self) -> Columns:
@@ -241,7 +244,8 @@ class Setting:
 def columns_of(made: Plan, schema: Schema, outcome: str = "") -> Columns:
     """The columns that a plan is about: of its formula, else those of its statistics, of which the last one is taken for the response."""
     formula = made.method.parameters.get("formula")
-    read = [name for one in made.statistics.values() for name in one.map.columns if name in schema]
+    rows = {row: name for name in schema.names for row in (name, fine_row(name))}
+    read = [rows[row] for one in made.statistics.values() for row in one.map.columns if row in rows]
     if not isinstance(formula, str):
         names = tuple(dict.fromkeys(read))
         return Columns(names[:-1], names[-1:], outcome)
@@ -395,10 +399,9 @@ def _table(setting: Setting, sizes: Sequence[int], given: Mapping[str, Any]) -> 
         table["valid"][key] = _chance(runs, every=bool(given))
         table["answered"][key] = round(float(np.mean([one.seen.answered for one in runs])), 2)
         shares = np.concatenate([one.seen.shares for one in runs])
-        with np.errstate(divide="ignore"):
-            prices = 1 / np.sqrt(1 - shares[np.isfinite(shares)])
+        prices = 1 / np.sqrt(1 - shares[shares < 1])
         if prices.size:
-            table["price"][key] = _rounded(_median(prices))
+            table["price"][key] = _rounded(_quantile(prices, _EVEN))
     if not given and not any(cell for key in table["valid"] for cell in table[key].values()):
         table["note"] = ""  # nothing is told that it could be about
     return table
@@ -410,7 +413,7 @@ def _alike(names: Sequence[str], setting: Setting) -> dict[str, tuple[list[int],
     These are levels of one factor whose shares are not stated. They are also numeric columns whose spread is not stated and that are in
     one term alone: per half-range they are alike, where as many values are possible.
     """
-    used = Counter(column for term in setting.terms for column in term.columns)
+    used = [column for term in setting.terms for column in term.columns]
     told = {term.name: (_kind(term, setting.near, used), (term.high - term.low) / 2) for term in setting.terms}
     kinds = [told.get(name, (name, 1.0)) for name in names]
     places = {kind: [j for j, (other, _) in enumerate(kinds) if other == kind] for kind, _ in kinds}
@@ -420,8 +423,8 @@ def _alike(names: Sequence[str], setting: Setting) -> dict[str, tuple[list[int],
     }
 
 
-def _kind(term: Term, schema: Schema, used: Mapping[str, int]) -> str:
-    if term.plain is not None and schema[term.plain].typical is None and used[term.plain] == 1:
+def _kind(term: Term, schema: Schema, used: Sequence[str]) -> str:
+    if term.plain is not None and schema[term.plain].typical is None and used.count(term.plain) == 1:
         # no column has an empty name
         return f"``{min(term.steps, _WHOLE + 1)}"
     columns = [schema[part.column] for part in term.parts if isinstance(part, Indicator)]
@@ -435,7 +438,7 @@ def _entry(errors: Array, known: bool) -> Any:
     if not found.size:
         return None
     if known:
-        return _rounded(_median(found))
+        return _rounded(_quantile(found, _EVEN))
     if found.size < _TOLD:
         return None
     # one more of them lies between these with that chance: the least and the largest, where there are few
@@ -443,23 +446,9 @@ def _entry(errors: Array, known: bool) -> Any:
     return _rounded(low), _rounded(high)
 
 
-# NumPy's own `median` and `quantile` load its masked arrays first: a tenth of the time that a plan takes.
-
-
 def _quantile(values: Array, share: float) -> float:
-    """Of finite numbers, by the rule of Weibull: one more lies below it with that chance."""
-    ordered, place = np.sort(values, axis=None), min(max((values.size + 1) * share - 1, 0.0), values.size - 1.0)
-    below = int(place)
-    above = min(below + 1, values.size - 1)
-    return float(ordered[below] + (ordered[above] - ordered[below]) * (place - below))
-
-
-def _median(values: Array) -> float:
-    """The median of the values that are not NaN."""
-    ordered, middle = np.sort(values, axis=None), values.size // 2
-    if not values.size:
-        return nan
-    return float(ordered[middle] if values.size % 2 else (ordered[middle - 1] + ordered[middle]) / 2)
+    """Of finite numbers, by the rule of Weibull: one more lies below it with that chance. NumPy's own loads its masked arrays first."""
+    return float(np.interp((values.size + 1) * share - 1, np.arange(values.size), np.sort(values, axis=None)))
 
 
 def _rounded(value: float) -> float:

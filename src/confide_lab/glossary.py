@@ -16,7 +16,7 @@ _WORDS_HEAD = """\
 
 Look up a word, a column head or an option, and read what it means and how other texts call it.
 For readers of results, analysts and stewards.
-You need nothing first. Words that judge a result are on a page of their own: [statuses and flags](statuses-and-flags.md).
+You need nothing first. Words that judge a result: [statuses and flags](statuses-and-flags.md).
 """
 _FLAGS_HEAD = """\
 # Statuses and flags

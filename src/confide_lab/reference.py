@@ -35,7 +35,11 @@ _PYTHON = """\
 
 Look up the signature of a call or a class, what it takes, what it returns and what it raises.
 For those who use confide from Python.
-You need `import confide as cf`; `help(cf.tables.means)` prints the same.
+You need `import confide as cf`; `help(cf.tables.means)` prints the same, also where this page shows names alone.
+
+A call such as `cf.tables.means` returns a *result*. Every result has `summary()`, `to_frame()`, `conf_int(alpha)`, `plot()`,
+`report(path)`, `to_latex()`, `status` and `flags`. A table of means has `diff` and `test` as well, a regression `predict`:
+`help(type(result))` lists all. To keep the release, call `cf.release` and then `cf.infer`.
 
 <!-- Made from the code by `python -m confide_lab.reference`: do not edit it here. -->
 """
@@ -44,7 +48,7 @@ _COMMANDS = """\
 
 Look up a command and its options.
 For those who use confide from a terminal.
-You need `pip install confide`; `confide table --help` prints the same for one command.
+You need `pip install confide`; `confide table --help` prints the same for one command. [Exit codes](#exit-codes) are at the end.
 
 <!-- Made from the code by `python -m confide_lab.reference`: do not edit it here. -->
 """
@@ -201,7 +205,20 @@ def command_line() -> str:
         if also:
             parts.append(f"Also {', '.join(also)}: see [below](#options-of-several-commands).\n")
     parts.append("## Options of several commands\n\n" + "\n".join(_table(sorted(shared.values()))) + "\n")
+    parts.append(f"## Exit codes\n\n{_exit_codes(typer.main.get_command(app).help or '')}\n")
     return "\n".join(parts)
+
+
+def _exit_codes(text: str) -> str:
+    """The exit codes of every command, from the help of them all, with the errors of Python that end so."""
+    lines, known = (
+        ["| Code | Meaning | In Python, of `cf.errors` |", "| --- | --- | --- |"],
+        vars(_thing("confide.errors")),
+    )
+    for code, words in re.findall(r"^(\d+) +(.+)$", text.partition("Exit codes\n")[2], re.MULTILINE):
+        own = (f"`{name}`" for name, one in known.items() if code == str(getattr(one, "exit_code", "")))
+        lines.append(f"| {code} | {words} | {', '.join(own)} |")
+    return "\n".join(lines)
 
 
 def _commands(group: Any, name: str) -> Iterator[tuple[str, Any]]:

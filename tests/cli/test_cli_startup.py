@@ -72,8 +72,8 @@ def test_the_front_page_loads_nothing_heavy(flag: str) -> None:
 
 
 MEANS, LINE = "confide.methods.tables.means", "confide.methods.regression.least_squares.method"
-#: What all that computes needs; medians load NumPy's masked arrays.
-ARRAYS = {"numpy", "scipy", "numpy.ma"}
+#: What all that computes needs.
+ARRAYS = {"numpy", "scipy"}
 #: Records in a file of text, and noise; cells of text are measured by rich.
 RECORDS = {"pyarrow", "cryptography", "rich"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,12 @@ def test_every_flag_that_code_raises_is_in_the_glossary() -> None:
     found = {flag for path in FILES for flag in raised(ast.parse(path.read_text()))}
     assert len(found) > 10
     assert {flag for flag in found if not is_flag(flag)} == set()
+
+
+def test_every_flag_in_the_glossary_is_in_the_code() -> None:
+    code = "\n".join(path.read_text() for path in FILES)
+    flags = {id.removeprefix("flag_") for id, entry in terms().items() if entry["kind"] == "flag"}
+    assert {flag for flag in flags if not re.search(rf"\b{flag}\b", code)} == set()
 
 
 def test_a_flag_that_is_not_there_would_be_seen() -> None:

@@ -45,6 +45,7 @@ def _marked(page: Path) -> Any:
 
 
 @pytest.mark.page
+@pytest.mark.usefixtures("whole_forecasts")  # as the page's reader has them
 @pytest.mark.parametrize("page", [_marked(page) for page in PAGES])
 def test_the_page_runs(page: Path) -> None:
     if elsewhere := set(re.findall(r"^```python env=(\w+)", page.read_text(), re.MULTILINE)):

@@ -26,6 +26,7 @@ def test_every_public_name_and_command_is_there() -> None:
     assert [name for name in cf.tables.__all__ if f"### cf.tables.{name}\n" not in page] == []
     commands = reference.command_line()
     assert [name for name in OURS if f"## confide {name}" not in commands] == []
+    assert "| 6 | failed after the charge, which stays | `ReleaseError` |" in commands
 
 
 @pytest.mark.parametrize("name", [name for own in reference.names().values() for name in own])

@@ -49,6 +49,7 @@ from confide.sources.executors.worker import (
     Coding,
     Digest,
     Portion,
+    Readable,
     Work,
     group_of,
     machine,
@@ -264,15 +265,20 @@ def test_faults(fault: str, schema: cf.Schema, data: list[Path]) -> None:
 def test_a_worker_says_what_failed_in_fixed_words() -> None:
     """What is raised on a worker would stand in its log, in the scheduler's and here: with the cell that it is about. No word travels."""
 
-    class Broken:
+    class Broken(Readable):
+        def __init__(self, error: BaseException) -> None:
+            self.error = error
+
         def coded(self, *_: Any) -> Any:
-            raise ValueError("a cell said 31415926")
+            raise self.error
 
-    document = Work(SCHEMA, ("age",), (AGES,), 0)(7, Broken())
-    assert json.loads(document) == {"part": 7, "failed": True}
+    for error in (ValueError("a cell said 31415926"), SystemExit("a cell said 31415926")):
+        document = Work(SCHEMA, ("age",), (AGES,), 0)(7, Broken(error))
+        assert json.loads(document) == {"part": 7, "failed": True}
 
 
-def test_a_worker_that_groups_fails_in_fixed_words() -> None:
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+def test_a_worker_that_groups_fails_in_fixed_words(error: type[BaseException]) -> None:
     """Nor does what it is handed show ids, codes or the key, should a log have its arguments."""
     from confide.sources.executors import dask
     from confide.sources.grouping.ids import Rows
@@ -280,7 +286,11 @@ def test_a_worker_that_groups_fails_in_fixed_words() -> None:
 
     class Broken:
         def blocks(self, *_: Any) -> Any:
-            raise ValueError("a cell said 31415926")
+            raise error("a cell said 31415926")
+
+        @property
+        def ids(self) -> Any:
+            raise error("a cell said 31415926")
 
     coding, rule = Coding(BY_WEIGHT, HashedGroups("school", b"31415926" * 4)), Keep(b"31415926" * 4, 1)
     rows = Rows(pa.array([b"31415926"], pa.large_binary()), [np.array([31415926])])
@@ -444,6 +454,53 @@ def test_workers_without_room_read_again(
     found = digest("line", cf.read(data, SCHEMA, executor=here, memory=0))
     monkeypatch.undo()
     assert found == (alone or digest("line", cf.read(data, SCHEMA, threads=1)))
+
+
+def test_a_draw_within_a_draw_takes_nothing_from_it(data: list[Path]) -> None:
+    """As of a method that releases others of the same records: what is kept for the outer draw stays its own."""
+    regions = Gram(Plain(("region", "income")))
+    expected = cf.read(data, SCHEMA).aggregate(AGES, regions)
+    with cf.read(data, SCHEMA, executor=Here()).kept(("age", "income")) as outer:
+        assert (outer.aggregate(AGES)[0] == expected[0]).all()
+        with outer.kept(("region", "income")) as inner:
+            assert (inner.aggregate(regions)[0] == expected[1]).all()
+        assert (outer.aggregate(AGES)[0] == expected[0]).all()
+
+
+def test_files_of_one_draw_have_half_of_the_disk_together(
+    data: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not each of them half of what the others left; codes change in their place, however little is left by then."""
+    keeping = Keeping("c" * 32, ("fine(income)", "age"), SCHEMA, 1, 0, None)
+    made = portions(cf.read(data, SCHEMA)._parts)
+    disk, folder = [0], folder_of(keeping, str(tmp_path))
+
+    def usage(_: Any) -> Any:
+        held = sum(one.stat().st_size for one in folder.iterdir() if "-" not in one.name)
+        return shutil._ntuple_diskusage(disk[0], held, disk[0] - held)  # type: ignore[attr-defined]
+
+    def kept(work: Work) -> list[bool]:
+        stored = [StoredPortion(at, one, keeping, str(tmp_path)) for at, one in enumerate(made)]
+        assert not any(json.loads(work(at, one)).get("failed") for at, one in enumerate(stored))
+        return [one.is_kept(work.changes) for one in stored]
+
+    work = Work(SCHEMA, keeping.rows, (Gram(Plain(keeping.rows)),), 1)
+    monkeypatch.setattr("confide.sources.executors.kept.shutil.disk_usage", usage)
+    disk[0] = 1 << 40
+    assert all(kept(work))
+    whole = disk[0] - usage(None).free
+    forget(keeping, str(tmp_path))
+    disk[0] = whole  # half of them find room
+    assert 0 < sum(kept(work)) < len(made)
+    assert sum(one.stat().st_size for one in folder.iterdir() if "-" not in one.name) <= whole // 2
+    forget(keeping, str(tmp_path))
+    disk[0] = 2 * whole
+    assert all(kept(work))
+    disk[0] = whole  # none is left
+    column = ranged(SCHEMA, {"income": ColumnRange(10.0, 60.0)})["income"]
+    change = Change((("fine(income)", "income"),), partial(_coded_within, {"income": column}))
+    names = ("income", "age")
+    assert all(kept(Work(SCHEMA, names, (Gram(Plain(names)),), 1, (change,))))
 
 
 def test_a_pickled_portion_has_no_codes(data: list[Path]) -> None:

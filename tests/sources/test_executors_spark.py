@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import json
 import os
+import shutil
+import signal
+import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +31,7 @@ AGES = Gram(Plain(("age",)))
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Any]:
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -33,6 +39,7 @@ def session() -> Iterator[Any]:
         SparkSession.builder.master("local[2,3]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "3")
+        .config("spark.local.dir", str(tmp_path_factory.mktemp("blocks")))
     )
     found = made.config("spark.driver.host", "127.0.0.1").config("spark.log.level", "OFF").getOrCreate()
     yield found
@@ -76,25 +83,23 @@ def test_units_are_forgotten_and_counted(data: list[Path], session: Any) -> None
     assert not session.sparkContext._jsc.getPersistentRDDs()
 
 
-def folders_of_codes() -> list[Path]:
-    """Of this machine, where its workers keep codes: among Spark's files."""
-    from pyspark import SparkFiles
-
-    return list(Path(SparkFiles.getRootDirectory()).glob("confide-*"))
+def folders_of_codes(session: Any) -> list[Path]:
+    """Of this machine, where its workers keep codes: among the application's blocks."""
+    return list(Path(session.conf.get("spark.local.dir")).glob("blockmgr-*/confide-*"))
 
 
 @pytest.mark.parametrize("form", ["files", "frame"])
-def test_codes_are_kept_for_the_passes_of_a_draw(form: str, data: list[Path], session: Any) -> None:
-    """For their owner alone, read again where they are lost, and removed at the end."""
-    import shutil
-
-    source = cf.read(data, SCHEMA, executor=session)
+def test_codes_are_kept_for_the_passes_of_a_draw(form: str, data: list[Path], session: Any, tmp_path: Path) -> None:
+    """For their owner alone, among Spark's own blocks, read again where they are lost or locked, and removed at the end."""
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    source = cf.read(data, SCHEMA, executor=session, spool=spool)
     if form == "frame":
-        source = cf.read(session.read.parquet(*map(str, data)), SCHEMA)
+        source = cf.read(session.read.parquet(*map(str, data)), SCHEMA, spool=spool)
     expected = cf.read(data, SCHEMA).aggregate(AGES)[0]
     with source.kept(("age", "income")) as kept:
         assert (kept.aggregate(AGES)[0] == expected).all()
-        (folder,) = folders_of_codes()
+        (folder,) = folders_of_codes(session)
         assert folder.stat().st_mode & 0o777 == 0o700
         files_of = {one: one.stat() for one in folder.iterdir()}
         assert files_of and {one.st_mode & 0o777 for one in files_of.values()} == {0o600}
@@ -102,13 +107,116 @@ def test_codes_are_kept_for_the_passes_of_a_draw(form: str, data: list[Path], se
         assert {one: one.stat().st_mtime_ns for one in folder.iterdir()} == {
             one: found.st_mtime_ns for one, found in files_of.items()
         }
+        with (folder / "0").open() as busy:  # by another run of the task
+            fcntl.flock(busy, fcntl.LOCK_EX)
+            assert (kept.aggregate(AGES)[0] == expected).all()
         shutil.rmtree(folder)
         assert (kept.aggregate(AGES)[0] == expected).all()
-    assert not folders_of_codes() and not session.sparkContext._jsc.getPersistentRDDs()
+    assert not list(spool.iterdir())
+    assert not folders_of_codes(session) and not session.sparkContext._jsc.getPersistentRDDs()
     with pytest.raises(ZeroDivisionError), source.kept(("age",)) as kept:
         kept.aggregate(AGES)
         raise ZeroDivisionError
-    assert not folders_of_codes() and not session.sparkContext._jsc.getPersistentRDDs()
+    assert not folders_of_codes(session) and not session.sparkContext._jsc.getPersistentRDDs()
+
+
+def told(at: Path, wait: float, fails: bool, frame: Any) -> Any:
+    """A DataFrame whose partitions say that they are read, take a while, and of which one fails after some of its records."""
+
+    def batches(given: Any) -> Any:
+        import time
+
+        from pyspark import TaskContext
+
+        label = TaskContext.get().partitionId()
+        (at / f"{label} {time.time_ns()}").touch()
+        for one in given:
+            yield one.slice(0, 50)
+            time.sleep(wait)
+            if fails and label == 1:
+                raise ZeroDivisionError
+            yield one.slice(50)
+
+    return frame.mapInArrow(batches, frame.schema)
+
+
+def test_nothing_is_left_of_a_pass_that_fails(data: list[Path], session: Any, tmp_path: Path) -> None:
+    """By one partition, when the codes of others are kept; and no record is read to forget them."""
+    frame = told(tmp_path, 0.5, True, session.read.parquet(*map(str, data)).repartition(4))
+    with pytest.raises(SourceError), cf.read(frame, SCHEMA).kept(("age", "income")) as kept:
+        try:
+            kept.aggregate(AGES)
+        finally:
+            assert folders_of_codes(session)
+            before = set(tmp_path.iterdir())
+    assert not folders_of_codes(session) and set(tmp_path.iterdir()) == before
+
+
+def test_nothing_is_left_of_a_pass_that_is_interrupted(data: list[Path], session: Any, tmp_path: Path) -> None:
+    """The job ends, whether Spark had begun with it or not: none of its tasks keeps codes after the draw."""
+    frame = session.read.parquet(*map(str, data)).repartition(12)
+
+    def interrupt(at: Path, early: bool) -> None:
+        while not (early or list(at.iterdir())):
+            time.sleep(0.05)
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    for early in (True, False):
+        at = tmp_path / str(early)
+        at.mkdir()
+        source = cf.read(told(at, 1.0, False, frame), SCHEMA)
+        with pytest.raises(KeyboardInterrupt), source.kept(("age", "income")) as kept:
+            threading.Thread(target=interrupt, args=(at, early)).start()
+            kept.aggregate(AGES)
+        assert not folders_of_codes(session) and not session.sparkContext._jsc.getPersistentRDDs()
+        read = len(list(at.iterdir()))
+        time.sleep(2.5)
+        assert not folders_of_codes(session) and len(list(at.iterdir())) == read < 12
+
+
+@pytest.mark.long
+def test_nothing_is_left_of_a_driver_that_is_killed(data: list[Path], tmp_path: Path) -> None:
+    blocks, spool = tmp_path / "blocks", tmp_path / "spool"
+    blocks.mkdir()
+    spool.mkdir()
+    lines = [
+        "import sys, time, confide as cf",
+        "from pyspark.sql import SparkSession",
+        "from tests.sources.executors_toy import SCHEMA",
+        "from tests.sources.test_executors_spark import AGES, folders_of_codes",
+        "session = SparkSession.builder.master('local[2]').config('spark.local.dir', sys.argv[1]).getOrCreate()",
+        "source = cf.read(session.read.parquet(*sys.argv[3:]), SCHEMA, spool=sys.argv[2])",
+        "with source.kept(('age', 'income')) as kept:",
+        "    kept.aggregate(AGES)",
+        "    print(*folders_of_codes(session), flush=True)",
+        "    time.sleep(600)",
+    ]
+    command = [sys.executable, "-c", "\n".join(lines), str(blocks), str(spool), *map(str, data)]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    ) as driver:
+        assert driver.stdout is not None
+        folder = driver.stdout.readline().strip()
+        driver.kill()
+    assert folder and not list(spool.iterdir())
+    for _ in range(600):
+        if not Path(folder).parent.exists():
+            return
+        time.sleep(0.1)
+    raise AssertionError
+
+
+def test_what_the_user_persisted_stays(data: list[Path], session: Any) -> None:
+    frame = session.read.parquet(*map(str, data)).persist()
+    frame.count()
+    digest("line", cf.read(frame, SCHEMA))
+    assert frame.is_cached and len(session.sparkContext._jsc.getPersistentRDDs()) == 1
+    frame.unpersist()
 
 
 class Failing(Plain):
@@ -158,7 +266,7 @@ def test_workers_that_end_in_passes_over_kept_codes(
 
     monkeypatch.setattr(Spark, "run", ending)
     assert digest("line", cf.read(data, SCHEMA, executor=session)) == digest("line", cf.read(data, SCHEMA, threads=1))
-    assert passes[0] > 4 and not folders_of_codes()
+    assert passes[0] > 4 and not folders_of_codes(session)
 
 
 @pytest.mark.parametrize(
@@ -204,6 +312,12 @@ def test_a_frame_that_changes_between_passes(data: list[Path], session: Any) -> 
     with cf.read(frame, BY_WEIGHT).bounded(whole=True) as source:
         source.aggregate(AGES)
         source._records.frame.unpersist(True)
+        with pytest.raises(SourceError, match="the records changed between two passes"):
+            source.aggregate(AGES)
+    with cf.read(frame, SCHEMA).kept(("age", "income")) as source:
+        first = source.aggregate(AGES)[0]
+        assert (source.aggregate(AGES)[0] == first).all()
+        shutil.rmtree(folders_of_codes(session)[0])
         with pytest.raises(SourceError, match="the records changed between two passes"):
             source.aggregate(AGES)
 

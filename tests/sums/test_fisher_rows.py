@@ -27,7 +27,7 @@ from confide.methods.regression.glm.sums import Excess, FisherSum, SumAndExcess
 from confide.methods.regression.sums.whitened_rows import Frame
 from confide.schema import ModelMatrix
 from confide.sums.cells.cell_sums import Histogram
-from confide.sums.coding import BOUND, Box, lengths, round_within
+from confide.sums.coding import BOUND, Box, round_within
 
 SCHEMA = cf.Schema(
     {
@@ -96,17 +96,15 @@ def test_lengths_pass_what_sums_of_squares_pass_and_nothing_more() -> None:
         share = g.choice([0.0, 0.3, 0.7, 0.84, 0.9, 1.0], 400)
         h, w = reach * share / size, reach * np.sqrt(1 - share**4) / size * g.choice([-1.0, 1.0], 400)
         rows = np.concatenate([u * h, u * w])
-        assert _surely_within(lengths(square), h, w, sqrt(k) / 2)
+        assert _surely_within(square, h, w, sqrt(k) / 2)
         exact = np.rint(rows).astype(np.int64).astype(object)
         a, b = ((part * part).sum(axis=0) for part in (exact[:k], exact[k:]))
         assert max(a * a + 2 * CROSS**2 * b) <= BOUND**2
         assert (_jointly_within(np.rint(rows), h, w, square) == np.rint(rows)).all()
-        assert not _surely_within(
-            lengths(square), h * (1 + 2 / reach * sqrt(k)), w * (1 + 2 / reach * sqrt(k)), sqrt(k) / 2
-        )
+        assert not _surely_within(square, h * (1 + 2 / reach * sqrt(k)), w * (1 + 2 / reach * sqrt(k)), sqrt(k) / 2)
         for lost in (np.nan, np.inf):
             wrong = np.where(np.arange(400) == 7, lost, h)
-            assert not _surely_within(lengths(square), wrong, w, sqrt(k) / 2)
+            assert not _surely_within(square, wrong, w, sqrt(k) / 2)
 
 
 @pytest.mark.parametrize("score", [True, False])
@@ -124,7 +122,7 @@ def test_a_length_within_the_bound_that_rounding_would_leave_is_not_sure(score: 
         found += 1
         h, w = (np.zeros(1), np.ones(1)) if score else (np.ones(1), np.zeros(1))
         square = (u * u).sum(axis=0)
-        assert not _surely_within(lengths(square), h, w, sqrt(k) / 2)
+        assert not _surely_within(square, h, w, sqrt(k) / 2)
         rows = _jointly_within(np.rint(np.concatenate([other, u] if score else [u, other])), h, w, square)
         a, b = ((part.astype(np.int64).astype(object) ** 2).sum() for part in (rows[:k], rows[k:]))
         assert a * a + 2 * CROSS**2 * b <= BOUND**2

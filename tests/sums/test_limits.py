@@ -191,6 +191,12 @@ def test_limits_grow_with_what_is_seen_and_end_at_the_public_maximum() -> None:
     assert (none.score, none.leverage, none.kappa, none.square) == (40.0, 9.0, 0.0, 3.0)
 
 
+def test_a_cell_that_the_maximum_lies_in_is_not_drawn_beyond_it() -> None:
+    # 17 beyond 1 by the assumed tail, and 8 of them at 2.5 and not at 3, the middle of a cell that ends at 4
+    tail = Tail(np.array([50.0, 9, 8]), np.array([1.0, 2.0]), 0.1)
+    assert tail.excess(1.0, 1.0, 3.5, 2.5) == pytest.approx(17 * 0.4 + 8 * 1.5)
+
+
 def test_a_residual_sd_that_the_rounds_overstate_is_measured() -> None:
     plain = sizes_of(400.0)
     counts = np.zeros(len(EDGES) + 1)

@@ -13,7 +13,7 @@ from tests.messages import refuses
 import confide as cf
 from confide import registry
 from confide.audit.replay.replay import replay
-from confide.core import Method, Plan, Subset, Total, leaves
+from confide.core import Method, Plan, RecordMap, Subset, Total, leaves
 from confide.errors import PlanError
 from confide.noise import SimulatedNoise
 from confide.testing import check_method
@@ -167,7 +167,7 @@ def test_a_method_that_would_read_all_records_is_refused() -> None:
         cf.plan(_Deaf(where=OLD), SCHEMA, cf.GDP(1.0))
 
 
-class _Ones:
+class _Ones(RecordMap):
     """One number for each record."""
 
     columns, width, l1, l2_squared, digest = ("x",), 1, 1, 1, "ones"

@@ -393,11 +393,6 @@ def select_features(
         columns=names,
         names=tuple(f"feature {place + 1}" for place in range(k)),
     )
-    if n is not None and n < blocks * votes.least:
-        raise PlanError(
-            f"{blocks} blocks of {n} records have less than the {votes.least} records that a vote for {k} features takes",
-            f"write blocks={max(n // votes.least, 2)} or fewer",
-        )
     if isinstance(privacy, ApproxDP) and blocks <= (gap := MOVES + method.taken_off(privacy.epsilon, privacy.delta)):
         raise PlanError(
             f"the votes of {blocks} blocks are never {gap:.4g} apart, which the test takes at this budget: it would always decline",

@@ -73,8 +73,8 @@ def for_command_line(
     'write --param bandwidth=0.05, or declare it as kind = "integer", low = 0, high = 1'
     >>> for_command_line("write cf.tables.counts(..., inference='dataset')", options={"--inference"})
     'write --inference dataset'
-    >>> for_command_line("write cf.tables.counts(..., inference='dataset')", analysis="a")
-    'write inference = "dataset" in [analyses.a]'
+    >>> for_command_line("write margin={'count': 60}, n=4000", analysis="a")
+    'write margin = { count = 60 } in [analyses.a], n = 4000 at the top of the file'
     >>> for_command_line("the charge GDP(mu=1, add-remove) is GDP(1.5)")
     'the charge GDP(mu=1, add-remove) is --mu 1.5'
     """
@@ -360,7 +360,8 @@ class _Speaker:
         if name is None or value is _OPEN:
             return None
         if self.analysis is not None:
-            return f"{name} = {_toml(value)} in [analyses.{self.analysis}]"
+            place = "at the top of the file" if name == "n" else f"in [analyses.{self.analysis}]"
+            return f"{name} = {_toml(value)} {place}"
         if name in _DESIGN:
             return f"{name} = {_toml(value)} under [design]"
         option = _option(name) if value is not False else f"--no-{_option(name)[2:]}"

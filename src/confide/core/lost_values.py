@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,7 @@ class ReadRows(RecordMap):
 
     cells: tuple[str, ...]
     terms: tuple[ModelMatrix, ...] = ()
+    alike: ClassVar[bool] = True
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -381,7 +381,7 @@ def for_one_draw(source: Source, plan: Plan) -> AbstractContextManager[Source]:
     """
     if plan.passes < 2:
         return nullcontext(source)
-    return source.kept(rows_read(plan))
+    return source.kept(*rows_read(plan))
 
 
 class _Subgroup(MappedSource):

@@ -405,13 +405,17 @@ def draw_counts(step: RangeStep, source: Source, plan: Any, meter: Any) -> None:
         meter.draw(name, total)
 
 
-def rows_read(plan: Any) -> tuple[str, ...]:
-    """The rows of codes that a draw of a plan asks for. Once ranges are known, ranged columns follow from the rows of their values."""
+def rows_read(plan: Any) -> tuple[tuple[str, ...], set[str]]:
+    """The rows of codes that a draw of a plan asks for, and which of them its first pass alone does: those of unread values.
+
+    Once ranges are known, ranged columns follow from the rows of their values.
+    """
     first = {row for name in columns_ranged(plan.statistics) for row in plan.statistics[spend_name(name)].map.columns}
     rows = dict.fromkeys(row for one in plan.statistics.values() for row in one.map.columns)
     # in a publication, an analysis in declared bounds may ask for the same columns
     spare = () if plan.children else [row for row in rows if fine_row(row) in first and row not in first]
-    return tuple(row for row in rows if row not in spare)
+    again = {row for name, one in plan.statistics.items() if name != LOST for row in one.map.columns}
+    return tuple(row for row in rows if row not in spare), set(rows) - again
 
 
 def in_ranges(
@@ -419,14 +423,15 @@ def in_ranges(
 ) -> tuple[Source, Any]:
     """What the second round of a method is handed: its records and its plan, in the ranges that were found."""
     schema = ranged(plan.declared, found)
-    made = method.plan(schema, plan.requested, n=plan.n)
+    # where all bounds are kept, the sums are those that were planned
+    made = plan if schema is plan.declared else method.plan(schema, plan.requested, n=plan.n)
     drawn = {*map(spend_name, step.columns), LOST}
-    own = {name: one for name, one in made.statistics.items() if name not in drawn}
+    own = {name: one for name, one in made.statistics.items() if name not in drawn and not one.by_unit}
     _check_sums(plan, own, drawn)
     # in a publication, the counts of units' rows, and of clipped and unread values, are drawn by this plan
     beside = {name: one for name, one in plan.statistics.items() if one.by_unit or name == LOST}
-    facts = {"statistics": {**beside, **own}, "constants": made.constants, "clipped": schema}
-    return recoded_columns(source, schema, found, alone=alone), replace(plan, **facts)
+    again = replace(plan, statistics={**beside, **own}, constants=made.constants, clipped=schema)
+    return recoded_columns(source, schema, found, alone=alone), again
 
 
 def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRange], *, alone: bool = False) -> Source:
@@ -439,15 +444,14 @@ def recoded_columns(source: Source, schema: Schema, found: Mapping[str, ColumnRa
     columns: dict[str, Any] = {name: schema[name] for name in found if name in schema}
     if not columns:
         return source
-    rows = {fine_row(name): name for name in columns}
-    once = alone and source.coded_again(rows, partial(_coded_within, columns))
+    once = alone and source.coded_again({fine_row(name): name for name in columns}, partial(_coded_within, columns))
     return RecodedSource(source, schema, () if once else tuple(columns.items()))
 
 
 def _coded_within(columns: Mapping[str, Any], name: str, codes: Codes) -> Codes:
     """Codes of a column from its values in order; it may be sent to workers."""
-    found: Codes = columns[name].code(from_fine(codes))
-    return found
+    found = from_fine(codes)
+    return np.asarray(columns[name].code(found, out=found))
 
 
 def _check_sums(plan: Any, own: Mapping[str, Statistic], drawn: set[str]) -> None:

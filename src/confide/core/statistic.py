@@ -15,7 +15,7 @@ Maps and statistics over another one, which says all that they do not say themse
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -38,10 +38,14 @@ Codes = NDArray[np.float64]
 class RecordMap(Protocol):
     """Base of maps of one record to integers, deterministic, from public configuration only; the same bits in any batch.
 
+    alike: whether most records have codes of 0 alone, so that a `Total` maps these once.
+
     `columns` names the schema columns whose codes arrive, in this order; `read(NAME)` stands for how the cells of NAME were read, and
     `fine(NAME)` for its values in order (`sources.coding`). `codes` has shape (columns, rows); -1 marks a missing
     value under "drop". The result has shape (width, rows) and holds exact integers. `l1` and `l2_squared` bound one record.
     """
+
+    alike: ClassVar[bool] = False
 
     if TYPE_CHECKING:  # what each map has, as fields or properties of its own
 
@@ -296,6 +300,11 @@ class Total(_ExactSum):
         return Fraction(self.map.l1) * (2 if relation == "substitute" and not single else 1)
 
     def update(self, state: _Partial, codes: Codes) -> _Partial:
+        if self.map.alike:
+            odd = codes.any(axis=0)
+            alike = int(odd.size - np.count_nonzero(odd))
+            state.part += alike * self.map(np.zeros((len(codes), 1)))[:, 0].astype(np.int64)
+            state.rows, codes = state.rows + alike, codes[:, odd]
         if not isinstance(self.map, SparseMap):
             return super().update(state, codes)
         for start in range(0, codes.shape[1], self._sparse_limit):
@@ -391,8 +400,11 @@ class Source(Protocol):
             "read the records with cf.read(data, schema)",
         )
 
-    def kept(self, rows: Sequence[str]) -> AbstractContextManager[Source]:
-        """The records for one draw of several passes over these rows of codes. Override where coding them once is quicker."""
+    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> AbstractContextManager[Source]:
+        """The records for one draw of several passes over these rows of codes. Override where coding them once is quicker.
+
+        once: the rows that its first pass alone asks for.
+        """
         return nullcontext(self)
 
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:

@@ -202,6 +202,9 @@ def _released(
     convert_ledger: bool,
 ) -> Release:
     """Charge, draw, write the receipt."""
+    if planned.n is None and ledger.relation == "substitute" and made.relations == ("substitute",):
+        # n is public, and what it rules out is refused before it is paid for: a method with a test would decline
+        made.plan(source.schema.bare, planned.requested, n=source.count())
     charge = ledger.charge(
         charged,
         **terms,
@@ -368,10 +371,8 @@ def drawn(method: Method, source: Source, planned: Plan, noise: Noise, charged: 
             done = replace(done, plan=done.plan.published())
             if paid:
                 check_body("release", done.to_dict())  # what was paid for can be read, and its digest be told
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException as error:  # a panic of a compiled library is no Exception, and its text may quote a record
-        if noise.simulated:
+    except BaseException as error:  # a panic of a compiled library, or an exit: its text may quote a record
+        if noise.simulated or isinstance(error, KeyboardInterrupt | GeneratorExit):
             raise
         # a source's own errors name public facts alone; one that anybody else raised under that name says nothing
         own = isinstance(error, SourceError) and _raised_by_a_source(error)

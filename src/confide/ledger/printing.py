@@ -22,10 +22,11 @@ _KINDS_OF_ENTRY = {"open": "opened", "amend": "amended", "convert": "converted t
 def percent(share: float) -> str:
     """A share of a budget as it is printed, with one decimal. The unit by which a charge is rounded up does not show.
 
-    >>> percent(0.0625), percent(0.0001), percent(1.0)
-    ('6.2%', '0.0%', '100.0%')
+    >>> percent(0.0625), percent(0.0001), percent(0.0), percent(1.0)
+    ('6.2%', '<0.1%', '0.0%', '100.0%')
     """
-    return f"{round(100 * share, 6):.1f}%" if share < 10 else "more than 999%"
+    shown = f"{round(100 * share, 6):.1f}%" if share < 10 else "more than 999%"
+    return "<0.1%" if 0 < round(100 * share, 6) < 0.05 else shown
 
 
 def left(used: float) -> str:

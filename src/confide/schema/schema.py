@@ -110,6 +110,8 @@ class Schema:
     derive: Mapping[str, Any]
     #: Ranges of derived terms that a release found; never in a file.
     terms: Mapping[str, tuple[float, float]]
+    #: Designs that were made of it, by formula and bounds.
+    designs: dict[Any, Any]
 
     def __init__(
         self,
@@ -169,7 +171,8 @@ class Schema:
                 f"tables in clusters and of designs count each {whose.column} once, got per={whose.per!r}",
                 f"write unit=cf.Unit({whose.column!r})",
             )
-        facts = {
+        facts: dict[str, Any] = {
+            "designs": {},
             "rows_per_unit": rows,
             "unit": whose,
             "dataset": dataset,

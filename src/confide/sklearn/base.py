@@ -59,7 +59,9 @@ class Roles:
     response: str
 
 
-def roles_from_bounds(bounds: Any, features: tuple[str, ...], label: str | None, *, classes: bool = False) -> Roles:
+def roles_from_bounds(
+    bounds: Any, features: tuple[str, ...], label: str | None, dataset: str | None, *, classes: bool = False
+) -> Roles:
     """Roles from public bounds of X and y, for classes from a list of labels in the place of the bounds of y."""
     words = CLASS_WORDS if classes else NUMBER_WORDS
     if not isinstance(bounds, Mapping) or set(bounds) != {"X", "y"}:
@@ -84,7 +86,7 @@ def roles_from_bounds(bounds: Any, features: tuple[str, ...], label: str | None,
         label_column: Any = _labels_of_bounds(bounds["y"])
     else:
         label_column = _numeric(_numbers(bounds["y"], 'bounds["y"]', [(2,)], words), 'bounds["y"]')
-    return Roles(Schema({**columns, response: label_column}), features, response)
+    return Roles(Schema({**columns, response: label_column}, dataset=dataset), features, response)
 
 
 def _labels_of_bounds(given: Any) -> Categorical:
@@ -391,16 +393,31 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
                 f"{name} was given {given} bounds; it needs one of them, because bounds are public facts and are never "
                 f"read from the data: write {name}(privacy=cf.GDP(1.0), ledger=None, {words.bounds}), or {words.schema}"
             )
-        own = self._own_method()
         if self.bounds is not None:
-            return roles_from_bounds(
-                self.bounds, labels or tuple(f"x{j}" for j in range(width)), label, classes=self._classes
-            )
+            features = labels or tuple(f"x{j}" for j in range(width))
+            return roles_from_bounds(self.bounds, features, label, self._dataset, classes=self._classes)
         if not isinstance(self.schema, Schema):
             raise SchemaError(
                 f"schema must be a confide.Schema, got {type(self.schema).__name__}", f"write {words.schema}"
             )
-        return roles_from_schema(self.schema, own, labels, width, label, classes=self._classes)
+        return roles_from_schema(self.schema, self._own_method(), labels, width, label, classes=self._classes)
+
+    def _within(self, names: Sequence[str], **facts: Any) -> dict[str, Any]:
+        """Numeric columns, by one pair of bounds or one for each."""
+        pairs, n = np.asarray(self.bounds, dtype=np.float64), len(names)
+        if pairs.shape not in ((2,), (n, 2)):
+            raise PlanError(
+                f"bounds must be one pair (low, high) or {n} of them, one for each feature, got the shape {pairs.shape}"
+            )
+        return {
+            name: Numeric(float(low), float(high), **facts)
+            for name, (low, high) in zip(names, np.broadcast_to(pairs, (n, 2)), strict=True)
+        }
+
+    @property
+    def _dataset(self) -> str | None:
+        """Whose records these are: bounds name no dataset, and the ledger does."""
+        return self.ledger.dataset if isinstance(self.ledger, Ledger) else None
 
     def _own_method(self) -> Any:
         """The method whose formula names columns, None where there is none."""

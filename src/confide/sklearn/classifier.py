@@ -6,7 +6,7 @@ PATE as a scikit-learn classifier: teachers on blocks of private records label p
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import replace
@@ -28,7 +28,7 @@ from confide.ledger import Ledger
 from confide.methods.classification.class_means import ClassMeans
 from confide.methods.voting.teacher_labels import TeacherLabels
 from confide.noise import SimulatedNoise
-from confide.schema import Categorical, Integer, Numeric, Schema
+from confide.schema import Categorical, Integer, Schema
 from confide.sklearn.base import (
     PrivateEstimator,
     Roles,
@@ -585,16 +585,8 @@ class Pate(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         # 1.0 and 1 are one label
         whole = [int(v) if isinstance(v, float) and v.is_integer() else v for v in self.classes]
         label = Categorical(whole)
-        pairs = np.asarray(self.bounds, dtype=np.float64)
-        if pairs.shape not in ((2,), (width, 2)):
-            raise PlanError(
-                f"bounds must be one pair (low, high) or {width} of them, one for each feature, got the shape {pairs.shape}"
-            )
-        own = np.broadcast_to(pairs, (width, 2))
-        columns: Mapping[str, Any] = {
-            f"x{j}": Numeric(float(low), float(high), on_missing="midpoint") for j, (low, high) in enumerate(own)
-        }
-        return Schema({**columns, "y": replace(label, on_missing=label.levels[0])})
+        columns = self._within([f"x{j}" for j in range(width)], on_missing="midpoint")
+        return Schema({**columns, "y": replace(label, on_missing=label.levels[0])}, dataset=self._dataset)
 
 
 def _rows(columns: Sequence[Any]) -> NDArray[Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -20,8 +18,8 @@ from confide.guarantees import Guarantee
 from confide.ledger import Ledger
 from confide.methods.reduction.components import PCA
 from confide.noise import SimulatedNoise
-from confide.schema import Numeric, Schema
-from confide.sklearn.base import PrivateEstimator, Roles, StatusWarning, columns_of, refuse_text
+from confide.schema import Schema
+from confide.sklearn.base import PrivateEstimator, Roles, columns_of, refuse_text
 from confide.sources import read
 
 
@@ -143,19 +141,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
         noise = deepcopy(self.noise) if isinstance(self.noise, SimulatedNoise) else self.noise
         release = engine.release(method, source, self.privacy, ledger=self.ledger, noise=noise)
         result: Any = shown(method.infer(release), release)
-        self.release_, self.result_, self.status_ = release, result, result.status
-        self.n_features_in_ = len(names)
-        if labels is not None:
-            self.feature_names_in_ = np.array(labels, dtype=object)
-        elif "feature_names_in_" in vars(self):
-            del self.feature_names_in_
         self.components_ = result.vectors.T
         self.n_components_ = self._n_features_out = len(self.components_)
         self.explained_variance_ = np.asarray(result.estimates)
         self.explained_variance_ratio_ = result.explained_variance_ratio.to_numpy()
         self.mean_, self.scale_ = result.centre, result.spread
-        if result.status != "valid":
-            warnings.warn(f"the status of this fit is {result.status!r}: {result.reason}", StatusWarning, stacklevel=2)
+        self._keep_release(release, result, Roles(schema, names, ""), labels)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -235,11 +226,4 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstim
                     f"the schema has no column {', '.join(missing)}", "name the columns of X as the schema does"
                 )
             return self.schema
-        pairs = np.asarray(self.bounds, dtype=np.float64)
-        if pairs.shape not in ((2,), (len(names), 2)):
-            raise PlanError(f"bounds must be one pair (low, high) or {len(names)} of them, got the shape {pairs.shape}")
-        own: Mapping[str, Any] = {
-            name: Numeric(float(low), float(high))
-            for name, (low, high) in zip(names, np.broadcast_to(pairs, (len(names), 2)), strict=True)
-        }
-        return Schema(own)
+        return Schema(self._within(names), dataset=self._dataset)

@@ -31,7 +31,7 @@ Codes: TypeAlias = NDArray[np.float64]
 # 11 columns of 16,384 codes are 1.4 MB: small enough for the cache, and enough rows to forget what a call costs. Of many columns fewer
 # records, so that what is made of a block, as large as itself, stays in the larger cache.
 BLOCK_ROWS = 1 << 14
-_FEWEST_ROWS, _BLOCK_CODES = 1 << 12, 1 << 20
+_FEWEST_ROWS, _BLOCK_CODES = 1 << 12, 1 << 21
 # As many threads as this process has processors, up to four: each holds a row group of its own.
 THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4)
 

@@ -94,22 +94,25 @@ class KeptSource(WrappedSource):
         raise TypeError("records do not leave the process that reads them: a source of one draw is not pickled")
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
-        """As `RecordSource.aggregate`, to the bit. Rows of codes that the plan does not name are read from the source.
+        """As `RecordSource.aggregate`, to the bit. Rows of codes that are not kept are read from the source.
 
         Raises `SourceError` after the draw.
         """
         if self._over:
             raise SourceError(_OVER)
-        if not set(named_rows(statistics)) <= set(self._rows):
-            return self._source.aggregate(*statistics)
+        more = [row for row in named_rows(statistics) if row not in self._rows]
         # the first pass holds the lock: whoever asks meanwhile finds its blocks
         with self._lock:
             if not self._whole:
                 # a pass that failed may have left blocks, whose records would count twice
                 self._blocks.drop()
-                sums = self._records._aggregate(statistics, self._rows, self._blocks.add)
+                sums = self._records._aggregate(
+                    statistics, (*self._rows, *more), lambda codes: self._blocks.add(codes[: len(self._rows)])
+                )
                 self._whole = self._blocks.finish()
                 return sums
+        if more:
+            return self._source.aggregate(*statistics)
         return summed(self._blocks, statistics, threads=self._records._threads)
 
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
@@ -205,7 +208,8 @@ class Spool:
         """Write a block, behind the others or where it was. Returns where it begins. Raises `OSError` or `ValueError`."""
         with self._lock:
             start = self._written if at is None else at
-            if self._most is not None and start + packed.nbytes > self._most:
+            # a block in the place of another one needs no room, however little there is by now
+            if at is None and self._most is not None and start + packed.nbytes > self._most:
                 raise OSError
             if self._file is None:
                 self._file = tempfile.TemporaryFile(prefix="confide-", dir=self._folder, buffering=0)  # noqa: SIM115

@@ -37,7 +37,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -456,6 +456,15 @@ class _Named:
     positions: Floats
     boolean: Floats
 
+    @cached_property
+    def table(self) -> Floats | None:
+        """The position of each whole number from the least on, -1 for none, and once more -1; None where the numbers lie too far apart."""
+        if not self.keys.size or (self.keys != np.floor(self.keys)).any() or self.keys[-1] - self.keys[0] >= 1 << 16:
+            return None
+        found = np.full(int(self.keys[-1] - self.keys[0]) + 2, -1.0)
+        found[(self.keys - self.keys[0]).astype(np.intp)] = self.positions
+        return found
+
 
 @lru_cache(maxsize=64)
 def _named(named: tuple[tuple[str, int], ...]) -> _Named:
@@ -507,6 +516,11 @@ class Labels(Reader):
     def numbers(self, values: Floats) -> Floats:
         if not self._named.keys.size:
             return np.full(len(values), -1.0)
+        if self._named.table is not None:
+            at = values - self._named.keys[0]
+            known = (at >= 0) & (at < len(self._named.table) - 1) & (at == np.floor(at))
+            # the last entry is that of what is no level
+            return self._named.table[np.where(known, at, -1.0).astype(np.intp)]
         at = np.minimum(np.searchsorted(self._named.keys, values), self._named.keys.size - 1)
         return np.where(self._named.keys[at] == values, self._named.positions[at], -1.0)
 
@@ -616,14 +630,16 @@ def taken(cells: Cells, at: NDArray[np.intp]) -> Cells:
 def how_read(values: Floats, cells: Cells, code: CodeOf) -> Floats:
     """The codes of a row `read(NAME)` (`core.lost_values`). values: the cells as their reader read them."""
     column, found = code.column, np.zeros(len(values))
+    low, high = (0.0, np.inf) if isinstance(column, Categorical) else (column.low, column.high)
+    # most often each cell holds a value within the bounds, which two comparisons tell; what is no number fails them
+    if len(values) and low <= values.min() and values.max() <= high:
+        return found
+    with np.errstate(all="ignore"):
+        found[values < low] = BELOW
+        found[values > high] = ABOVE
     (at,) = np.nonzero((values < 0) if isinstance(column, Categorical) else ~np.isfinite(values))
     if at.size:
         found[at] = UNREAD * (code(taken(cells, at)) == HOLDS)
-    if not isinstance(column, Categorical):
-        with np.errstate(all="ignore"):
-            there = np.isfinite(values)
-            found[there & (values < column.low)] = BELOW
-            found[there & (values > column.high)] = ABOVE
     return found
 
 

@@ -98,7 +98,8 @@ def read(
         in a file.
     spool : path, optional
         Folder of the file, which has no name, for codes beyond `memory`. Left
-        out: the system's folder for temporary files.
+        out: the system's folder for temporary files. Spark keeps codes in files
+        among its own blocks instead.
     threads : int, optional
         Threads that read and add up. Left out: one for each processor, at most
         four. Sums are the same for any number.

@@ -185,17 +185,18 @@ class RecordSource(Source):
             yield source
 
     @contextmanager
-    def kept(self, rows: Sequence[str]) -> Iterator[KeptSource | UnitSource | RemoteSource]:
+    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[KeptSource | UnitSource | RemoteSource]:
         """The records for one draw of several passes: read and coded once, in the first pass, and forgotten at the end.
 
-        rows: the rows of codes that the draw may ask for. Later passes give the same integers as a pass over the source would, from
-        codes in memory, beyond `memory` MB from a temporary file without a name (`sources.kept`).
+        rows: the rows of codes that the draw may ask for. once: those that its first pass alone does. Later passes give the same
+        integers as a pass over the source would, from codes in memory, beyond `memory` MB from a temporary file without a name
+        (`sources.kept`).
         """
         if self._apart:
             with self._one(WHOLE_ROW in rows) as source, source.kept(rows) as kept:
                 yield kept
             return
-        with _closing(KeptSource(self, rows, self._memory, self._spool)) as kept:
+        with _closing(KeptSource(self, [row for row in rows if row not in once], self._memory, self._spool)) as kept:
             yield kept
 
     def like(self, parts: Sequence[Part]) -> RecordSource:

@@ -33,8 +33,6 @@ BOUND = 1 << (2 * BITS)
 
 Codes = NDArray[np.float64]
 
-# Few enough for the caches, enough to forget what a call costs.
-_PIECE = 1 << 13
 # What the doubles' roundings of a length add up to is far less: 2^-53 each, once a coordinate and a few times more.
 _ROUNDINGS = 2.0**-40
 # Above all that is lost where squares of coordinates are too small for a double, below all that matters.
@@ -43,14 +41,8 @@ _LEAST_SQUARE = 2.0**-900
 _APART = 24
 
 
-def pieces(records: int, most: int = _PIECE) -> Iterator[slice]:
-    """Slices of 8192 records, or of as many as are asked for, the last one shorter."""
-    for start in range(0, records, most):
-        yield slice(start, min(start + most, records))
-
-
-def aligned(rows: int, records: int = _PIECE) -> Codes:
-    """Room for rows of one piece or of more records, which begin at multiples of 64 bytes: vectors of doubles then never cross a line of
+def aligned(rows: int, records: int) -> Codes:
+    """Room for rows of so many records, which begin at multiples of 64 bytes: vectors of doubles then never cross a line of
     the cache.
 
     The rows lie a little more than a power of two apart, as places that are a power of two apart share too few places of the cache.

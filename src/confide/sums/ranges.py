@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from confide._arrays import Array, Whole
 from confide.core import Allowance, Method, Noisy, Plan, RecordMap, Statistic
-from confide.core.exact import digest
+from confide.core.exact import digest, exact_products
 from confide.core.lost_values import SHARE
 from confide.core.ranges import MOST_BEYOND, ColumnRange, RangeStep, as_fine, fine_row, from_fine
 from confide.errors import PlanError
@@ -79,6 +79,25 @@ def edges_of(column: Numeric | Integer) -> tuple[float, ...]:
     return (column.low, *sorted(edge for edge in rounded if column.low < edge < column.high), column.high)
 
 
+# The first cell; the bin in which each cell begins; the first code of each bin but the first, and one above all; how many bins begin
+# inside a cell at most.
+_Cells = tuple[int, NDArray[np.int16], Whole, int]
+
+
+@lru_cache(maxsize=16)
+def _cells_of(edges: tuple[float, ...]) -> _Cells:
+    """For `BinRows.placed`, which looks a bin up in even cells of codes, because a search among edges takes longer."""
+    inner = np.array(edges[1:-1])
+    starts = as_fine(inner).astype(np.int64)
+    starts += from_fine(starts.astype(np.float64)) < inner
+    # -0.0 is in the bin of 0.0
+    starts -= from_fine((starts - 1).astype(np.float64)) >= inner
+    within = -(-starts >> _CELL)
+    first = int(starts[0] >> _CELL)
+    begun = np.bincount(within - first, minlength=int(starts[-1] >> _CELL) - first + 1)
+    return first, np.cumsum(begun, dtype=np.int16), np.append(starts, 1 << 53), int(begun[1:].max(initial=0))
+
+
 @dataclass(frozen=True)
 class BinRows(RecordMap):
     """One record as the column of K for its bin."""
@@ -91,13 +110,9 @@ class BinRows(RecordMap):
         return (fine_row(self.name),)
 
     @cached_property
-    def _inner(self) -> Array:
-        return np.array(edges_of(self.column)[1:-1])
-
-    @property
     def bins(self) -> int:
         """How many there are."""
-        return len(self._inner) + 1
+        return len(edges_of(self.column)) - 1
 
     @property
     def strategy(self) -> Strategy:
@@ -123,32 +138,21 @@ class BinRows(RecordMap):
         """The bin of each record, the number of bins for one without a value."""
         first, cells, starts, steps = self._cells
         whole = codes[0].astype(np.int64)
-        place: Whole
+        place: NDArray[Any]
         if steps > _STEPS:
             place = np.searchsorted(starts[:-1], whole, side="right")
         else:
-            place = cells.take((whole >> _CELL) - first, mode="clip")
+            cell = whole >> _CELL
+            cell -= first
+            place = cells.take(cell, mode="clip")
             for _ in range(steps):
                 place += whole >= starts.take(place, mode="clip")
         place[codes[0] < 0] = self.bins
         return place
 
     @cached_property
-    def _cells(self) -> tuple[int, Whole, Whole, int]:
-        """For `placed`, which looks a bin up in even cells of codes, because a search among edges takes longer.
-
-        The first cell; the bin in which each cell begins; the first code of each bin but the first, and one above all; how many bins
-        begin inside a cell at most.
-        """
-        starts = as_fine(self._inner).astype(np.int64)
-        starts += from_fine(starts.astype(np.float64)) < self._inner
-        # -0.0 is in the bin of 0.0
-        starts -= from_fine((starts - 1).astype(np.float64)) >= self._inner
-        within = -(-starts >> _CELL)
-        first = int(starts[0] >> _CELL)
-        cells = np.cumsum(np.bincount(within - first, minlength=int(starts[-1] >> _CELL) - first + 1))
-        inside = np.diff(np.append(cells, len(starts)))
-        return first, cells, np.append(starts, 1 << 53), int(inside.max())
+    def _cells(self) -> _Cells:
+        return _cells_of(edges_of(self.column))
 
     def __call__(self, codes: Array) -> Array:
         table = np.concatenate([self.strategy.table, np.zeros((self.width, 1), dtype=np.int64)], axis=1)
@@ -172,7 +176,7 @@ class TermRows(BinRows):
     def placed(self, codes: Array) -> Whole:
         coded, keep = self.measure.design.codes(codes)
         values = self.measure.term.grid.decode(np.maximum(coded[-1], 0.0))
-        place = np.searchsorted(self._inner, values, side="right")
+        place = np.searchsorted(edges_of(self.column)[1:-1], values, side="right")
         return place if keep is None else np.where(keep, place, self.bins)
 
 
@@ -204,8 +208,9 @@ class RangeCounts(Statistic):
         return a + b
 
     def value(self, state: Any) -> NDArray[Any]:
-        """Entries of K are at most 2^20: int64 holds the sums of 2^42 records."""
-        return np.asarray(self.map.strategy.table @ state).astype(object)
+        """Entries of K are at most 2^20: int64 holds the sums of 2^42 records, and doubles those of 2^32."""
+        own, few = self.map.strategy, state.sum() < 1 << 32 and exact_products()
+        return np.asarray((own.doubles if few else own.table) @ state, dtype=np.int64).astype(object)
 
 
 # the rule -------------------------------------------------------------------------------------------------------------
@@ -275,7 +280,8 @@ class Counts:
     @property
     def hidden(self) -> float:
         """The share of records that noise can hide at an end."""
-        return _SEEN * float(np.median(self.up_sd)) / self.n
+        middle = [(len(self.edges) - 1) // 2, len(self.edges) // 2]  # NumPy's own median loads its masked arrays first
+        return _SEEN * float(np.sort(self.up_sd)[middle].mean()) / self.n
 
     def range(self, width: Width, declared: tuple[bool, bool], *, keep: bool = True) -> ColumnRange:
         """The range. declared: whether the lowest and the highest edge are bounds; keep: whether both may be kept."""
@@ -495,7 +501,7 @@ class RangedMethod(Method):
         share = float(share_of(range(columns), of_means=True))
         one = strategy(BINS)
         weight = records * sqrt(amount / (1 - share - float(SHARE)) * share / columns)
-        hidden = _SEEN * sqrt(float(np.median(one.upto))) / weight
+        hidden = _SEEN * sqrt(np.sort(one.upto)[len(one.upto) // 2]) / weight
         # a third is left for what lies beyond
         if hidden > _MOST_HIDDEN or 3 * _BAND[BINS] * sqrt(float(one.upto[1])) / weight > MOST_BEYOND:
             return noise

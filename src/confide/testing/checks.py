@@ -258,7 +258,9 @@ def _bounds_hold(case: Case) -> None:
         rows = np.unique(statistic.map(codes_of(source, statistic.map)), axis=1)
         squares = _largest(lambda own: (own * own).sum(axis=0), rows)
         _expect(squares <= statistic.map.l2_squared, f"{name}: a record goes beyond l2_squared")
-        _expect(_largest(lambda own: abs(own).sum(axis=0), rows) <= statistic.map.l1, f"{name}: a record goes beyond l1")
+        _expect(
+            _largest(lambda own: abs(own).sum(axis=0), rows) <= statistic.map.l1, f"{name}: a record goes beyond l1"
+        )
         for relation in case.method.relations:
             _expect(
                 _moved(statistic, rows, relation) <= statistic.sensitivity_squared(relation),

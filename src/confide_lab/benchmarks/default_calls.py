@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -215,14 +216,54 @@ def memory() -> list[Check]:
     return [row]
 
 
+def _means(frame: pd.DataFrame, schema: cf.Schema, bounds: str) -> Any:
+    source = cf.read(frame, schema, threads=1)
+    return cf.tables.means("x ~ g", source, inference="population", bounds=bounds, privacy=cf.GDP(1.0), ledger=None)
+
+
+def _grouped(frame: pd.DataFrame, what: Any) -> Any:
+    return frame.groupby("g", observed=False)["x"].agg(what)
+
+
+def group_means(n: int = 1_000_000, levels: int = 1_000) -> list[Check]:
+    """Means by a column of so many levels, as text and as pandas' categories, over pandas' means by group of the same frame."""
+    g = np.random.default_rng(0)
+    names = [f"g{k:04}" for k in range(levels)]
+    codes, x = g.integers(0, levels, n), g.normal(50, 10, n)
+    schema = cf.Schema({"g": cf.Categorical(names), "x": cf.Numeric(0, 100)})
+    columns = {
+        "text": np.array(names, dtype=object)[codes],
+        "categories": pd.Categorical.from_codes(codes, pd.Index(names)),
+    }
+    bars, found = {("text", "declared"): 2.0, ("text", "auto"): 4.0}, []
+    for kind, column in columns.items():
+        frame = pd.DataFrame({"g": column, "x": x})
+        ours = {bounds: partial(_means, frame, schema, bounds) for bounds in ("declared", "auto")}
+        rivals = {str(what): partial(_grouped, frame, what) for what in ("mean", ["mean", "std", "count"])}
+        seconds = alternating({**ours, **rivals}, RUNS)
+        found += [
+            shown(
+                f"{levels:,} group means of {n:,} records by {kind}, bounds={own!r}, over pandas' {rival}",
+                seconds[own],
+                seconds[rival],
+                bars.get((kind, own)) if rival == "mean" else None,
+            )
+            for own in ours
+            for rival in rivals
+        ]
+    return found
+
+
 def run() -> list[Check]:
     scan, gram = "a Parquet scan and its float Gram matrix", "the float Gram matrix in memory"
-    logistic = {("memory", "scikit-learn's LogisticRegression without a penalty"): 4.5}
+    logistic, few = ({("memory", "scikit-learn's LogisticRegression without a penalty"): bar} for bar in (4.5, 2.0))
     linear = {("Parquet", scan): 7.0, ("memory", gram): 25.0, ("memory", "statsmodels' OLS with HC1"): 1.0}
     return [
         *against(Task("logistic", 20), 100_000, logistic),
+        *against(Task("logistic", 10), 1_000_000, few),
         *against(Task("linear", 10), 1_000_000, linear),
-        *against(Task("linear", 100), 100_000, {("memory", gram): 15.0}),
+        *against(Task("linear", 100), 100_000, {("memory", gram): 12.0}),
+        *group_means(),
         *against_diffprivlib(),
         *with_imports(),
         *(memory() if MEMORY_ROWS else ()),

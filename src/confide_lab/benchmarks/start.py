@@ -53,7 +53,7 @@ def _commands(number: int) -> dict[str, tuple[tuple[str, ...], int]]:
 
 def _cpu(words: tuple[str, ...], code: int) -> float:
     """User and system seconds of one process of Python; what it says goes nowhere."""
-    quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
     place = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     child = os.fork()
     if not child:

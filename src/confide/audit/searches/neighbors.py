@@ -249,7 +249,7 @@ class _Climb:
         return found
 
     def _answer(self, records: tuple[Record, ...]) -> Any:
-        """What is measured of a dataset, asked once: more than half of them come again. As text, because NaN equals nothing, and 0.0 -0.0."""
+        """What is measured of a dataset, asked once: over half of them come again. As text, because NaN equals nothing, and 0.0 -0.0."""
         text = repr(records)
         if text not in self._answers:
             self._answers[text] = self.measure(self.domain.data(records))

@@ -303,12 +303,12 @@ def _facts(text: str, one: Any, alphas: list[float], epsilons: list[float], delt
 def _print(
     session: Session, found: list[dict[str, Any]], alphas: list[float], epsilons: list[float], deltas: list[float]
 ) -> None:
-    session.say("Largest detection rate of any test, at a false-alarm rate of alpha:\n")
+    session.say("Largest detection rate of any test, at a false-alarm rate of alpha, rounded up:\n")
     heads = ["guarantee", *(f"alpha = {a:g}" for a in alphas)]
     table(
         session,
         heads,
-        [[f["guarantee"], *(f"{100 * p['detection']:.2f} %" for p in f["tradeoff"])] for f in found],
+        [[f["guarantee"], *(f"{_up(100 * p['detection'])}%" for p in f["tradeoff"])] for f in found],
         right=heads[1:],
     )
     session.say("\nThe same as (epsilon, delta): delta at an epsilon, and epsilon at a delta, both rounded up:\n")

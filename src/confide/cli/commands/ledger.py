@@ -168,7 +168,7 @@ def tip(ctx: typer.Context, book: _Ledger, dataset: Dataset = None, json: Json =
     with session.doing("reading the ledger"):
         states = [opened.show() for opened in _opened(book, dataset)]
     for state in states:
-        session.say(f"{state.tip}  dataset {state.dataset!r}, entry {len(state.rows)}")
+        session.say_as_is(f"{state.tip}  dataset {state.dataset!r}, entry {len(state.rows)}")
     session.answer(
         {"datasets": [{"dataset": state.dataset, "tip": state.tip, "entries": len(state.rows)} for state in states]}
     )

@@ -61,6 +61,14 @@ class FeatureVotes:
         if not is_count(self.blocks, 2):
             raise PlanError(f"blocks must be a whole number of at least 2, got {self.blocks!r}", "write blocks=100")
 
+    def check(self, n: int | None) -> None:
+        """Raise `PlanError` where no block of so many records can vote."""
+        if n is not None and n < self.blocks * self.least:
+            raise PlanError(
+                f"{self.blocks} blocks of {n} records have less than the {self.least} records that a vote for {self.chosen} features takes",
+                f"write blocks={max(n // self.least, 2)} or fewer",
+            )
+
     def votes(self, table: Array) -> NDArray[np.int64]:
         """How many blocks take each feature, (features,)."""
         found = np.zeros(self.features, dtype=np.int64)

@@ -200,6 +200,9 @@ class GeneralizedRelease(Method):
         for own in _FUNCTIONS:
             if not callable(getattr(self, own)):
                 raise not_in_file(own, getattr(self, own)["live"], "cf.ptr.generalized_release(mechanism, data, ...)")
+        votes = getattr(self.mechanism, "__self__", None)
+        if type(votes) is FeatureVotes:
+            votes.check(n)
         proved = Proved.of(privacy, self, schema, assumptions=self._assumed())
         assert isinstance(proved.level, ApproxDP)
         test, rest = self.budget(proved.level.epsilon)

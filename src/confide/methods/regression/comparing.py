@@ -100,9 +100,9 @@ class ModelComparison(BaseResult):
         found = self._criteria(alpha)
         return (
             Column("term", self.names, "name", head="without"),
-            Column("statistic", [f"{one:,.3g}" for one in self.statistics], "text", head="test F"),
+            Column("statistic", [_three(one) for one in self.statistics], "text", head="test F"),
             Column("p_value", self.pvalues, "p"),
-            Column("f", [DASH if np.isnan(one) else f"{one:,.3g}" for one in found["f"]], "text", head="F"),
+            Column("f", [DASH if np.isnan(one) else _three(one) for one in found["f"]], "text", head="F"),
             *(
                 Column(
                     own,
@@ -134,6 +134,15 @@ class ModelComparison(BaseResult):
         """How to read the columns."""
         hidden = () if all(gap.told for gap in self.gaps) else (("Hidden", _HIDDEN),)
         return (*_NOTES, *hidden)
+
+
+def _three(value: float) -> str:
+    """A number to three figures, without an exponent.
+
+    >>> _three(0.1384), _three(6243.2)
+    ('0.138', '6,240')
+    """
+    return f"{float(f'{value:.3g}'):,.12g}"
 
 
 def _beside(value: float, low: float, high: float) -> str:

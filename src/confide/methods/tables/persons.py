@@ -114,6 +114,7 @@ class DistinctCountTable(CountTable):
     """
 
     person: str = "person"
+    rows_hold: ClassVar[str] = "distinct"
 
     @property
     def title(self) -> str:
@@ -342,7 +343,7 @@ class RowsPerUnit(Method):
     >>> data = cf.read(frame, schema)
     >>> table = cf.tables.rows_per_unit_table(data, privacy=cf.GDP(1.0), ledger=None,
     ...                                       noise=cf.noise.SimulatedNoise(1))
-    >>> bool(abs(table.kept[0] - 1 / 3) < 0.2)
+    >>> bool(abs(table.rows_kept[0] - 1 / 3) < 0.2)
     True
     """
 
@@ -380,8 +381,8 @@ class RowsPerUnit(Method):
             release,
             response=f"rows of each {about.unit.column}",
             rows=_ROWS,
-            kept=[1 - one.lost for one in found],
-            kept_sd=[one.lost_sd for one in found],
+            rows_kept=[1 - one.lost for one in found],
+            rows_kept_sd=[one.lost_sd for one in found],
             noise=[histogram.noise_ratio(noisy.decode(), sd, k) for k in _ROWS],
             histogram=noisy.decode(),
             facts=(("Units (noisy)", f"{found[0].units:,.0f} ± {1.96 * found[0].units_sd:,.0f}"),),
@@ -405,9 +406,9 @@ class RowsPerUnitTable(BaseResult):
     ----------
     rows : tuple of int
         Row limits, ``rows`` of `cf.Unit`.
-    kept : sequence of float
+    rows_kept : sequence of float
         Share of rows that count at each limit.
-    kept_sd : sequence of float
+    rows_kept_sd : sequence of float
         SD of the noise of each share.
     noise : sequence of float
         Noise of a mean at each limit, over that at one row.
@@ -416,8 +417,8 @@ class RowsPerUnitTable(BaseResult):
     """
 
     rows: tuple[int, ...]
-    kept: Any
-    kept_sd: Any
+    rows_kept: Any
+    rows_kept_sd: Any
     noise: Any
     histogram: NDArray[np.float64]
 
@@ -427,15 +428,15 @@ class RowsPerUnitTable(BaseResult):
     @property
     def title(self) -> str:
         """The heading of every rendering."""
-        return f"Histogram of {self.response}"
+        return f"Rows that each limit keeps: {self.response}"
 
     def columns(self, alpha: float) -> tuple[Column, ...]:
         """rows, kept, its noise, noise of a mean; one row for each k."""
         return (
             Column("term", tuple(f"rows={k}" for k in self.rows), "name"),
-            Column("rows_kept", self.kept, "share"),
-            Column("noise_sd", self.kept_sd, "share"),
-            Column("relative_noise", self.noise, "number", head="noise of a mean"),
+            Column("rows_kept", self.rows_kept, "share"),
+            Column("noise_sd", self.rows_kept_sd, "share"),
+            Column("relative_noise", [float(f"{one:.3g}") for one in self.noise], "number", head="noise of a mean"),
         )
 
     def notes(self) -> tuple[tuple[str, str], ...]:

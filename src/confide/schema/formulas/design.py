@@ -204,6 +204,10 @@ class ModelMatrix:
             raise PlanError(
                 f"schema must be a confide.Schema, got {type(schema).__name__}", "write ModelMatrix.of(formula, schema)"
             )
+        # a release asks for its design once for each column, and at a hundred columns making it is half of the release
+        key = formula, tuple(checked_bounds(term_bounds).items())
+        if key in schema.designs:
+            return schema.designs[key]  # type: ignore[no-any-return]
         parsed = parse_formula(formula, schema)
         given = _given_bounds(term_bounds, parsed, schema)
         factors = frozenset(factor for term in parsed.terms for factor in term)
@@ -217,7 +221,7 @@ class ModelMatrix:
         response = numeric_term(parsed.response, schema, cut(formula), given)
         design = cls(formula, schema, response, tuple(terms), parsed.intercept, tuple(sorted(given.items())))
         design._check_names()
-        return design
+        return schema.designs.setdefault(key, design)  # type: ignore[no-any-return]
 
     def _check_names(self) -> None:
         if "Intercept" in (term.name for term in self.terms):

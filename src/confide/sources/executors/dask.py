@@ -17,9 +17,9 @@ from secrets import token_hex
 from typing import Any
 
 from confide.errors import SourceError
-from confide.sources.coding import Part, guarded
+from confide.sources.coding import Part
 from confide.sources.executors.kept import Keeping, KeptPortion
-from confide.sources.executors.worker import FAILED, Coding, Portion, UnitGroup, Work, bounded, dealt, portions
+from confide.sources.executors.worker import FAILED, Coding, Portion, UnitGroup, Work, bounded, dealt, masked, portions
 from confide.sources.grouping.sampling import Keep
 
 #: Seconds for which a scheduler is looked for, and for which one may have no worker.
@@ -151,17 +151,17 @@ def _coarser(records: list[Portion], most: int) -> list[tuple[Portion, ...]]:
 
 # What fails on a worker is written into its log and told to the scheduler: in fixed words.
 def _alone(portion: Portion, coding: Coding, rule: Keep) -> UnitGroup:
-    own = guarded(FAILED, partial(dealt, portion, coding, 1))
-    return guarded(FAILED, partial(bounded, 0, 1, own, coding.rows, rule))
+    own = masked(partial(dealt, portion, coding, 1))
+    return masked(partial(bounded, 0, 1, own, coding.rows, rule))
 
 
 def _dealt(several: tuple[Portion, ...], coding: Coding, groups: int) -> list[list[Any]]:
-    parts = [guarded(FAILED, partial(dealt, one, coding, groups)) for one in several]
+    parts = [masked(partial(dealt, one, coding, groups)) for one in several]
     return [[own[label] for own in parts if own[label] is not None] for label in range(groups)]
 
 
 def _bounded(label: int, groups: int, dealt_to: list[list[Any]], rows: tuple[str, ...], rule: Keep) -> UnitGroup:
-    return guarded(FAILED, partial(bounded, label, groups, [one for own in dealt_to for one in own], rows, rule))
+    return masked(partial(bounded, label, groups, [one for own in dealt_to for one in own], rows, rule))
 
 
 def _group_of(split: list[list[Any]], label: int) -> list[Any]:

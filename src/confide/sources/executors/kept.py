@@ -4,8 +4,9 @@ The first pass reads and codes a portion, and its worker keeps the codes. They a
 that worker share. Beyond it they are in one temporary file without a name, of at most half of what is free on its disk. Where there is no
 room, nothing is kept and each pass reads the records.
 
-They end with the handle of the draw. The file has no name, so that a worker that is killed leaves nothing behind. A portion that
-travels, or that an engine would write to its disk, is the description of what to read, and codes stay where they are.
+They end with the handle of the draw. The file has no name, so that a worker that is killed leaves nothing behind; a file that has one
+(`StoredPortion`) lies where the engine removes it. A portion that travels, or that an engine would write to its disk, is the description
+of what to read, and codes stay where they are.
 
 The digest of a portion is that of the codes as they were read. So a worker that reads again what another one lost is found out where
 the records are other ones by then, no matter how the codes were changed since.
@@ -154,8 +155,9 @@ class KeptPortion(Readable):
 class StoredPortion(Readable):
     """A portion whose codes lie in a file that has a name, for engines on which another process may read it in the next pass.
 
-    The file and its folder are for the worker's own user alone. A note in the folder says what is in it, by a name for each number of
-    changes. It goes before codes are changed and is back after that: a process that ends between leaves a file that nobody reads.
+    The file and its folder are for the worker's own user alone, and lie where the engine removes them when its application ends. A note in
+    the folder says what is in the file, by a name for each number of changes. It goes before codes are changed and is back after that: a
+    process that ends between leaves a file that nobody reads.
     """
 
     def __init__(self, label: int, portion: Any, keeping: Keeping, under: str) -> None:
@@ -181,7 +183,9 @@ class StoredPortion(Readable):
                 file = opened.enter_context(self._file())
             except OSError:  # no room, or another process is at it: read the records, and keep nothing
                 return KeptPortion(self._portion, self._keeping, Spool(0, None, 0)).done(work)
-            one = KeptPortion(self._portion, self._keeping, Spool(0, None, _half_of_disk(self._under), file))
+            # the files of one draw have half of the disk together, and not each of them half of what the others left
+            held = sum(one.stat().st_size for one in self._folder.iterdir() if "-" not in one.name)
+            one = KeptPortion(self._portion, self._keeping, Spool(0, None, _half_of_disk(self._under, held), file))
             number = len(work.changes)
             before = next((at for at in range(number, -1, -1) if self._note(at).exists()), None)
             if before is not None:
@@ -242,9 +246,10 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
-def _half_of_disk(folder: str) -> int:
+def _half_of_disk(folder: str, held: int = 0) -> int:
+    """What may still be written of half of a disk. held: bytes that were."""
     with suppress(OSError):
-        return shutil.disk_usage(folder).free // 2
+        return (shutil.disk_usage(folder).free - held) // 2
     return 0
 
 

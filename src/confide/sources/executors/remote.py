@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -131,13 +131,16 @@ class RemoteSource(WrappedSource):
             self._forgotten(records)
 
     @contextmanager
-    def kept(self, rows: Sequence[str]) -> Iterator[RemoteSource]:
+    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[RemoteSource]:
         """For one draw of several passes over these rows of codes, which workers keep meanwhile (`executors.kept`).
 
         A pass that meets other records than the first is an error. Codes of units are on the workers in any case.
         """
         from confide.sources.executors.kept import Keeping
 
+        if self._rows:  # a draw within this one: what is kept for this one stays as it is
+            yield self
+            return
         self._rows = self._names = tuple(dict.fromkeys(rows))
         if self._key is None and self._rows:
             memory, folder = self._source._memory, self._source._spool

@@ -16,11 +16,13 @@ import os
 import pickle
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
+from secrets import token_hex
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,13 +34,13 @@ from confide.schema import Schema
 from confide.sources.aggregation import BLOCK_ROWS, Codes
 from confide.sources.code_cache import Spool
 from confide.sources.coder import Coder, columns_behind
-from confide.sources.coding import Block, Part, Piece, cut, guarded
+from confide.sources.coding import Block, Part, Piece, cut
 from confide.sources.executors.kept import Keeping, KeptPortion, StoredPortion, forget
 from confide.sources.executors.worker import (
-    FAILED,
     Coding,
     Readable,
     Work,
+    masked,
     places,
     portions,
     unit_blocks,
@@ -50,6 +52,8 @@ from confide.sources.grouping.sampling import Keep
 ID, PORTION = "id", "portion"
 # Portions of files: some for each core, so that none waits long for the last one, and more where the cluster may still grow.
 _EACH, _FEWEST, _MOST = 16, 64, 1024
+# Seconds after which Spark has ended the Python workers of a job that was interrupted or failed: it gives them two.
+_ENDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -102,43 +106,41 @@ class _Portion(Readable):
 
 
 def worked(made: Callable[..., Iterator[Codes]], work: Work, batches: Iterator[Any]) -> Iterator[Any]:
+    yield pa.record_batch({"document": [work(_label(), _Portion(batches, made))]})
+
+
+def _label() -> int:
+    """The partition of the task that runs here."""
     from pyspark import TaskContext
 
-    label = TaskContext.get().partitionId()
-    yield pa.record_batch({"document": [work(label, _Portion(batches, made))]})
+    return int(TaskContext.get().partitionId())
 
 
 # Workers of one machine are many processes, and which of them runs a task of the next pass is Spark's to say. So codes lie in files
 # with names. The rows that lead to them are persisted, because Spark runs a task where its rows are.
 
 
-def _under(keeping: Keeping) -> str:
-    """Where files of codes lie: Spark removes what lies among its own files when the application ends."""
-    if keeping.folder is not None and Path(keeping.folder).is_dir():
-        return keeping.folder
-    from pyspark import SparkFiles
+def _under() -> str:
+    """Where files of codes lie: among the blocks of the application, which Spark removes when it ends, also by a kill of the driver.
 
-    own = guarded(FAILED, SparkFiles.getRootDirectory)
-    return own if Path(own).is_dir() else tempfile.gettempdir()
+    In a folder of the user's they would stay, and with the application's own files, too: those of a cluster stay for days, or for ever.
+    """
+    return os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).partition(",")[0]
 
 
 def stored(keeping: Keeping, batches: Iterator[Any]) -> Iterator[Any]:
     """Code the records of a task of a DataFrame, and keep the codes; what is left of them is one row."""
-    from pyspark import TaskContext
-
-    label = TaskContext.get().partitionId()
-    one = StoredPortion(label, _Portion(batches, of_cells, cells), keeping, _under(keeping))
-    guarded(FAILED, partial(one.done, Work(keeping.schema, keeping.rows, (), keeping.seed)))
+    label = _label()
+    one = StoredPortion(label, _Portion(batches, of_cells, cells), keeping, _under())
+    masked(partial(one.done, Work(keeping.schema, keeping.rows, (), keeping.seed)))
     yield pa.record_batch({PORTION: [label.to_bytes(4, "little")]})
 
 
 def worked_kept(work: Work, keeping: Keeping, readable: bool, batches: Iterator[Any]) -> Iterator[Any]:
     """readable: whether the rows say what to read; else a portion that is not kept here is told as missing."""
-    from pyspark import TaskContext
-
-    label, held = TaskContext.get().partitionId(), list(batches)
+    label, held = _label(), list(batches)
     portion = _Portion(held, of_portions, portion_cells) if readable else None
-    one = StoredPortion(label, portion, keeping, _under(keeping))
+    one = StoredPortion(label, portion, keeping, _under())
     there = readable or one.is_kept(work.changes)
     document = work(label, one) if there else json.dumps({"part": label, "missing": True})
     yield pa.record_batch({"document": [document]})
@@ -146,16 +148,14 @@ def worked_kept(work: Work, keeping: Keeping, readable: bool, batches: Iterator[
 
 def worked_changed(work: Work, keeping: Keeping, batches: Iterator[Any]) -> Iterator[Any]:
     """Of records, where what was kept of some is lost: read, coded and changed in this pass, and not kept."""
-    from pyspark import TaskContext
-
     one = KeptPortion(_Portion(batches, of_cells, cells), keeping, Spool(0, None, 0))
-    yield pa.record_batch({"document": [work(TaskContext.get().partitionId(), one)]})
+    yield pa.record_batch({"document": [work(_label(), one)]})
 
 
 def forgotten(keeping: Keeping, batches: Iterator[Any]) -> Iterator[Any]:
     for _ in batches:
         pass
-    forget(keeping, _under(keeping))
+    forget(keeping, _under())
     yield pa.record_batch({"document": pa.array([""], pa.string())})
 
 
@@ -214,7 +214,7 @@ def _columns(codes: list[Any]) -> dict[str, Any]:
 
 def _guarded(values: Iterator[Any]) -> Iterator[Any]:
     """What fails on a worker is written into Spark's logs: in fixed words."""
-    while (one := guarded(FAILED, partial(next, values, None))) is not None:
+    while (one := masked(partial(next, values, None))) is not None:
         yield one
 
 
@@ -294,11 +294,9 @@ class Spark:
 
     def _run_kept(self, records: _Frame, work: Work, keeping: Keeping) -> Iterator[str]:
         readable = records.whole is None
-        found = records.frame.mapInArrow(partial(worked_kept, work, keeping, readable), "document string").collect()
-        documents = [row[0] for row in found]
-        if not readable and any("missing" in json.loads(one) for one in documents):
-            changed = records.whole.mapInArrow(partial(worked_changed, work, keeping), "document string")
-            documents = [row[0] for row in changed.collect()]
+        documents = self._documents(records.frame, partial(worked_kept, work, keeping, readable))
+        if not readable and any({"missing", "failed"} & set(json.loads(one)) for one in documents):
+            documents = self._documents(records.whole, partial(worked_changed, work, keeping))
         return iter(documents)
 
     def run(self, records: _Frame, work: Work) -> Iterator[str]:
@@ -307,8 +305,34 @@ class Spark:
         frame = records.frame
         if records.coded is of_cells:
             frame = frame.select(*map(_named, columns_behind(work.rows, work.schema)))
-        found = frame.mapInArrow(partial(worked, records.coded, work), "document string").collect()
-        return iter([row[0] for row in found])
+        return iter(self._documents(frame, partial(worked, records.coded, work)))
+
+    def _documents(self, frame: Any, made: Callable[[Iterator[Any]], Iterator[Any]]) -> list[str]:
+        """What one job gives. A job that fails, or that the user interrupts, is over when this is: no task keeps codes after the draw."""
+        from pyspark import inheritable_thread_target
+
+        own, jobs = self._session, getattr(self._session, "sparkContext", None)
+        # the tags of a session that is no remote one are those of one thread
+        tagged, ended = (own.addTag, own.interruptTag) if jobs is None else (jobs.addJobTag, jobs.cancelJobsWithTag)
+        tag = f"confide-{token_hex(8)}"
+
+        def documents() -> list[str]:
+            tagged(tag)
+            return [row[0] for row in frame.mapInArrow(made, "document string").collect()]
+
+        with ThreadPoolExecutor(1, thread_name_prefix="confide") as pool:
+            job = pool.submit(inheritable_thread_target(own)(documents))
+            try:
+                found: list[str] = job.result()
+                return found
+            except BaseException:
+                # a job may not have begun yet, and then it is not interrupted by being told so once
+                while not job.done():
+                    with suppress(Exception):
+                        ended(tag)
+                    wait([job], _ENDS)
+                time.sleep(_ENDS)
+                raise
 
     def grouped(self, records: _Frame, coding: Coding, rule: Keep) -> _Frame:
         frame = records.frame
@@ -331,10 +355,13 @@ class Spark:
 
     def dropped(self, records: _Frame) -> None:
         if records.keeping is not None:
-            # where the application is gone, what lay among its own files is, too
+            # As many tasks as there are cores, which Spark spreads over all executors. The rows themselves are not asked: those that a pass
+            # did not get to, or failed at, would be read and kept now. Where the application is gone, its files are, too.
             with suppress(Exception):
-                records.frame.mapInArrow(partial(forgotten, records.keeping), "document string").collect()
-        records.frame.unpersist()
+                self._session.range(1).mapInArrow(partial(forgotten, records.keeping), "document string").collect()
+        # a DataFrame of the user's stays where the user keeps it
+        if records.keeping is not None or records.blocks is None:
+            records.frame.unpersist()
 
 
 def _named(name: str) -> str:

@@ -31,7 +31,7 @@ from functools import lru_cache, partial
 from itertools import islice, pairwise
 from math import ceil
 from threading import Lock
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,8 @@ from confide.sources.coding import Block, Part, Piece, guarded
 from confide.sources.grouping.ids import HashedGroups, Rows, joined
 from confide.sources.grouping.sampling import Keep
 from confide.sources.grouping.units import WithIds, block_starts, identified, packing, rows_of
+
+T = TypeVar("T")
 
 _DOUBT = "a worker sent something that is not a state of this statistic"
 
@@ -138,6 +140,16 @@ def _is_whole(statistic: Statistic) -> bool:
 #: All that is ever said of what went wrong on a worker, in its log, in the scheduler's and here. It never travels: a worker says that it
 #: failed, and each process has the sentence of its own.
 FAILED = "the records could not be read, coded or added up on a worker"
+
+
+def masked(action: Callable[[], T]) -> T:
+    """`guarded`, in that sentence. An exit is a failure too: it would end the worker, with its words in the log."""
+    try:
+        return guarded(FAILED, action)
+    except SystemExit:
+        pass
+    raise SourceError(FAILED)
+
 
 # Tasks of one pass at most: a scheduler takes about a millisecond for each.
 _TASKS = 1024
@@ -250,7 +262,7 @@ class Work:
     def __call__(self, label: int, portion: Readable) -> str:
         """Of a failure the document says that there was one, and nothing of it."""
         try:
-            return guarded(FAILED, lambda: self._done(label, portion))
+            return masked(lambda: self._done(label, portion))
         except SourceError:
             return json.dumps({"part": label, "failed": True})
 

@@ -132,7 +132,7 @@ class Attribute:
         """How many levels there are."""
         return len(self.labels)
 
-    @property
+    @cached_property
     def coded(self) -> bool:
         """Whether a code of the column is the level itself."""
         return self.starts == tuple(range(len(self.starts))) and not self.name.startswith("cut(")

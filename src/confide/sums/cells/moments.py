@@ -47,15 +47,19 @@ from confide.sums.columns import codes_of, columns_of, practice_codes
 _ONE = 1 << BITS
 # Integer steps in one unit of phi, so that rounding of its four entries stays within 2^20.
 _STEPS = steps(1.0, 4)
+# |S phi(u)| <= S of places in [-1, 1], which `Measure.places` sees to, in a dozen roundings of doubles
+_LONGEST = np.array([float(_STEPS)])
 
 
-def free_moments(u: Array) -> Array:
+def free_moments(u: Array, out: Array | None = None) -> Array:
     """phi(u), shape (4, rows): u, 1 - u^2, u (1 - u^2), u^2 (1 - u^2), by elementwise operations in a fixed order.
+
+    out: where they are written.
 
     >>> free_moments(np.array([0.5, -1.0])).tolist()
     [[0.5, -1.0], [0.75, 0.0], [0.375, -0.0], [0.1875, 0.0]]
     """
-    out = np.empty((4, len(u)))
+    out = np.empty((4, len(u))) if out is None else out
     square = u * u
     out[0] = u
     np.subtract(1.0, square, out=out[1])
@@ -154,7 +158,10 @@ class Measure:
         coded, keep = self.design.codes(codes)
         u = coded[-1] * (2.0 / (self.term.steps - 1))
         u -= 1.0
-        return np.clip(np.nan_to_num(u, nan=0.0), -1.0, 1.0), keep
+        # codes are whole numbers on the grid: what the bound rests on is looked at all the same, and holds for what is no number, too
+        if not (len(u) and u.min() >= -1.0 and u.max() <= 1.0):
+            u = np.clip(np.nan_to_num(u, nan=0.0), -1.0, 1.0)
+        return u, keep
 
 
 def practice_values(measure: Measure, practice: CodedFrame) -> tuple[Array, NDArray[np.bool_]]:
@@ -270,13 +277,15 @@ class MomentRows(_Measured):
 
     def rows(self, codes: Array) -> tuple[Whole, Array]:
         place = self.crossing.places(codes[: len(self.crossing.columns)], self.axes)
-        out = np.zeros((self.block, codes.shape[1]))
+        out = np.empty((self.block, codes.shape[1]))
         out[0] = float(self.count)
         for j, start in enumerate(self.starts):
             u, keep = self.placed(codes, j)
-            own = free_moments(u)
+            own = free_moments(u, out[start : start + 4])
             own *= float(_STEPS)
-            out[start : start + 4] = round_within(own)
+            round_within(own, length=_LONGEST)
+            if self.counts_missing(j):
+                out[start + 4] = 0.0
             if keep is not None and self.counts_missing(j):
                 out[start : start + 4, ~keep] = 0.0
                 out[start + 4, ~keep] = float(_ONE)

@@ -73,6 +73,11 @@ class Strategy:
     longest: int
 
     @cached_property
+    def doubles(self) -> Array:
+        """K as doubles, exactly."""
+        return self.table.astype(np.float64)
+
+    @cached_property
     def covariance(self) -> Array:
         unit = self.table / 2.0**BITS
         return np.asarray(np.linalg.inv(unit.T @ unit))
@@ -97,7 +102,7 @@ class Strategy:
 
     def counts(self, values: Array) -> Array:
         """Least squares: counts (..., m) from released numbers (..., 3 m), in the integers that they are released in."""
-        return np.asarray((values / 4.0**BITS) @ self.table @ self.covariance)
+        return np.asarray((values / 4.0**BITS) @ self.doubles @ self.covariance)
 
     def centred(self, q: float | Array) -> Array:
         """Variances of "up to each edge" less q times all, (m + 1,), or (m,) for one q for each upper edge."""

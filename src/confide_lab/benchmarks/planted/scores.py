@@ -103,7 +103,8 @@ class _Scores(LimitedScores):
     rule: str = ""
 
     def __call__(self, codes: Codes) -> Codes:
-        v, r, _ = self.rows(codes)
+        found = self._locating(codes)
+        v, r = found.v, found.r
         length = np.sqrt((v * v).sum(axis=0))
         if self.rule == "length":
             m = v * (r / np.maximum(length, self.limit))
@@ -121,7 +122,7 @@ class _Features(LimitedFeatures):
     """Rows with w = min(1, sqrt(cap)/|v|), the root of the right one, not cut."""
 
     def __call__(self, codes: Codes) -> Codes:
-        v, _, _ = self.rows(codes)
+        v = self._locating(codes).v
         length = np.sqrt((v * v).sum(axis=0))
         return np.asarray(np.rint(v * np.sqrt(np.minimum(sqrt(self.cap) / length, 1.0)) * float(self.steps)))
 
@@ -131,7 +132,7 @@ class _Squares(SquareOf):
     """r^2 without a limit."""
 
     def __call__(self, codes: Codes) -> Codes:
-        _, r, _ = self.rows(codes)
+        r = self._locating(codes).r
         return np.asarray(np.rint(np.minimum(r / self.reach, 2.0**10) ** 2 * 2.0**40))[None, :]
 
 

@@ -165,11 +165,11 @@ _PERSONS = "samples of records have no persons, and `reference` refuses them; "
 #: Registered methods with intervals that are in no cell, and why.
 ELSEWHERE: Mapping[str, str] = {
     "within": _PERSONS + "`confide lab bench within` measures panels",
-    "distinct_counts": _PERSONS + "intervals are those of counts, of persons: tests/methods/tables/test_persons.py",
-    "distinct_shares": _PERSONS + "intervals are those of shares, of persons: tests/methods/tables/test_persons.py",
+    "distinct_counts": _PERSONS + "intervals as of counts, for persons: tests/methods/tables/test_persons.py",
+    "distinct_shares": _PERSONS + "intervals as of shares, for persons: tests/methods/tables/test_persons.py",
     "block_posterior": "its estimand is a sampler's, a process for each block: tests/methods/intervals/test_block_posterior.py",
     "column_ranges": "its interval is for a range that the same counts chose, another one in each run: tests/test_ranges.py",
-    "publication": "its intervals are those of its questions",
+    "publication": "its intervals are the intervals of its analyses",
     "logistic_objective": "kept for comparison: `confide lab bench logistic`",
     "logistic_ptr": "kept for comparison: `confide lab bench logistic`",
 }

@@ -34,69 +34,65 @@ COLUMNS = (
 )  # fmt: skip
 #: Where the file and the pages of a checkout are.
 PLACES = {"csv": "evidence/coverage.csv", "evidence": "evidence/coverage.md", "reference": "docs/reference/coverage.md"}
-_WORDS = """# Coverage: what intervals hold, measured
+_WORDS = """# Coverage: how often intervals contain the truth, measured
 
-Every row is in [coverage.csv](coverage.csv), failures included. The file, this page and its [summary](../docs/reference/coverage.md)
-are printed by `confide lab bench truth --write .` (with `--full` for all cells), and nothing in them is written by hand. The
-acceptance rules of the default line and of logistic regression: `confide lab bench truth --judge`.
+See in which cells the intervals of a method contain the true number, and in which they fail. For statisticians and reviewers. You need to
+know what an [interval of a result](../docs/explain/intervals.md) is about.
 
-Cases are designs (an adversary's among them: `confide_lab/benchmarks/truth/adversary.py`), the outside tables, and the real sets of
-`CONFIDE_DATA` (`confide_lab/benchmarks/truth/records.py`), where that folder is given.
+Every row is in [coverage.csv](coverage.csv), failures included. `confide lab bench truth --write .` prints the file, this page and its
+[summary](../docs/reference/coverage.md), with `--full` for all cells. `confide lab bench truth --judge` prints the acceptance rules of the
+default regression and of logistic regression. Tables were also compared with [eight real sets](methods/tables.md#eight-real-sets).
 
-Each row draws samples with replacement from a full table (or from a synthetic population of 200,000 records), makes a release of each
-with simulated noise, and asks how often the printed 95 % interval holds the same number of the full table: for lines the plain
-least-squares coefficients of the response and the features clipped to their public bounds, or to the ranges that the release found
-(the interval without privacy is held to the public bounds), whatever weights or limits a method uses
-inside (`efficient_ptr`: the line of its public weights, which its title names); for the others `reference` of the method;
-`posterior_sampling` states the ridge line of the very records and is held to that of each sample. Outside tables are real ones; their
-bounds are declared from the meaning of their columns: `confide_lab/benchmarks/outside_tables.py`, and with an outcome of two values
-`confide_lab/benchmarks/outside_outcomes.py`. Of the latter `resumes` and `chains` were looked at (which coefficients beside withheld ones
-are answered; how far forecasts take bounds to lie); nothing else was settled on them. The former are not all untouched: which far bounds
-are answered for, and how far counts of long scores are believed, was settled after looking at some (doctor, nmes, diamonds, credit, wells,
-hmda, gss, fair, randhie), and the margin of SSP's cap after doctor and gss.
+## How it is measured
 
-- **worst coefficient**: the least coverage among coefficients answered in at least a tenth of the runs, with its 99.9 % Clopper-Pearson
-  interval; **without privacy**: what the non-private interval (HC1 for lines, HC0 for models, the bootstrap's for what has no other)
-  covers on the same samples.
-- **asked**: min(.93, without privacy - .03). A row fails, where the 99.9 % interval of some answered coefficient lies
-  below that (protocol, rule 15); the number of such coefficients is in `failed`.
-- **width ratio**: median over coefficients of the median ratio of the private to the non-private width; **gap**: the largest
-  median error of a coefficient in non-private standard errors.
-- **valid**: share of runs with status `valid`; **answered**: share of coefficients with an interval, at `valid` or
-  `partial`; **flagged**: share of answered runs that print a flag.
-- **forecast**: the chance of status `valid` that a plan states for such a cell, from the schema alone; logistic regression only.
-- mu is the budget; for methods that need a delta it is 1e-6, `quantile` and `quantiles, pure` epsilon = mu.
-- `domains-` cases draw n whole PSUs of a real table, and their cells and subgroups lie in 1, 2, 4, 8 of these or the rest
-  (`confide_lab/benchmarks/truth/domains.py`); a cell with the flag `few_psus` counts as not answered.
-- Samples of counts and totals are of random size, and their truth is that of a sample. Methods that take the number of records as public
-  have a rule for missing values in their schema; there are none.
-- A method marked * states another line in its title, which a release alone determines (`huber_line`), or prints no interval at all
-  (`binagg`: what the sandwich over its bins would give); it is held here against least squares, for information.
-"""
-_TABLES = """## Tables of eight real sets
+Each row of the file is one method on one cell:
 
-Kinds of numbers by n and mu, covered and how wide: [coverage-tables.csv](coverage-tables.csv), printed by `confide lab bench
-tables_real --replications 400 --write evidence/coverage-tables.csv`. Samples are drawn with replacement, a Poisson number of them
-with mean n, and judged against the whole table or, for "these records", against the sample.
+1. Samples are drawn with replacement from a full table, or from a synthetic population of 200,000 records.
+2. Each sample is released with simulated noise.
+3. The printed 95% interval is compared with the same number of the full table.
 
-What it says. Counts, shares, means and their differences cover .943 to .998 as kinds, at every n and mu. A cell that is flagged
-`count_below_noise` in most samples stands in the few where noise has pushed it up, and is covered less there (129 of the 140
-numbers below .94): the flag selects, the interval does not fail; over all answers counts and shares have no number below .94.
-Differences and ratios of a share next to 0 or 1 fail over all answers, too: 33 numbers, all with one level of 14 records in
-30,000. Quantiles cover .98 to .99 as kinds at mu = 1 and at n = 10,000; 16 of 128 cells are above .985 with little noise, where
-an interval without privacy covers as much, since ties and whole values are covered for certain. At n = 10,000 they are 1.1 to 1.3
-times as wide as order statistics; at n = 500, mu = .3 noise rules, in groups of 100 records.
+**The number that is compared.** For a linear regression it is the least-squares coefficient of response and features, clipped to their
+public bounds or to the ranges that the release found. Weights or limits that a method uses inside do not change it. The interval without
+privacy is compared at the public bounds. For other methods the number is `reference` of the method. There are two exceptions.
+`efficient_ptr` states the regression with its public weights, which its title names. `posterior_sampling` states the ridge regression of
+the records themselves, and is compared with that of each sample.
 
-Run again as a whole with 100 samples (`confide lab bench tables_real --replications 100`): 2 of 544 kinds by set, n and mu are
-below .94, differences of shares and relative risks of one set at n = 10,000, mu = 1 (.85, .86), all of them beside its level of
-14 records in 30,000; 30, all quantiles, are above .985 with little noise, 2 of them above what the interval without privacy
-covers on the same samples (.997 against .980). 28 of 8,766 numbers are below .94 where no flag speaks against them, 26 of them
-flagged in more than half of the samples (without privacy 66). No cell of all crossings of two columns with 100 expected records
-is flagged at n = 10,000, mu = 1, in any of the eight sets (asked: at most 5 %). 37 of 2,751 widths are not within 10 % of the
-formula's. 22 shares are wider than 1.3 times the interval without privacy, 21 of them at n = 500, mu = .3; each is within 10 % of
-the formula. The least noise that stands beside them is that of a release of one marginal alone, and theirs share the budget with
-the other marginals of their table. Overall means at n = 10,000, mu = 1 with bounds 1, 2 and 4 times too wide are at most 1.3
-times as wide in 24, 23 and 22 of 24 columns, at n = 500, mu = .3 in 8, 0 and 0, where the least noise would leave 16, 5 and 0.
+**The cells.** They are designs, the outside tables, and the real sets of the folder `CONFIDE_DATA`, if there is one. One of the designs is
+an adversary's (`confide_lab/benchmarks/truth/adversary.py`; real sets: `confide_lab/benchmarks/truth/records.py`). Outside tables are real
+ones, and their bounds are declared from the meaning of their columns. They are in `confide_lab/benchmarks/outside_tables.py`, and those
+with an outcome of two values in `confide_lab/benchmarks/outside_outcomes.py`.
+
+**What was chosen after a look at them.** Two settings depend on outcome tables that were looked at, `resumes` and `chains`: which
+coefficients next to withheld ones are answered, and how far forecasts assume bounds to lie. Nothing else was chosen on outcome tables. Of
+the other outside tables, some were looked at before these settings were chosen:
+
+- how wide bounds may be for an answer, and how far counts of long scores are believed: doctor, nmes, diamonds, credit, wells, hmda, gss,
+  fair, randhie
+- the margin of SSP's cap: doctor, gss
+
+The columns of the file:
+
+- `coefficient`, `coverage`, `low`, `high`: the least coverage among coefficients that are answered in at least a tenth of the runs, with
+  its 99.9% Clopper-Pearson interval.
+- `without_privacy`: the coverage of the interval without privacy on the same samples: HC1 for linear regression, HC0 for other models, the
+  bootstrap for what has no other.
+- `asked`, `failed`: the bar, the lesser of 0.93 and `without_privacy` - 0.03. A row fails if the 99.9% interval of an answered coefficient
+  lies below the bar; `failed` counts such coefficients.
+- `width_ratio`: the median over coefficients of the median ratio of the private width to the one without privacy.
+- `gap`: the largest median error of a coefficient, in standard errors without privacy.
+- `valid`, `answered`, `flagged`: the share of runs with the status `valid`; of coefficients with an interval, at `valid` or `partial`; of
+  answered runs that print a flag.
+- `forecast`: of logistic regression: the chance of status `valid` that a plan states for the cell, from the schema alone.
+
+What to know of single cells:
+
+- mu is the budget. For methods that need a delta it is 1e-6; for `quantile` and `quantiles, pure` epsilon equals mu.
+- `domains-` cells draw n whole PSUs of a real table (`confide_lab/benchmarks/truth/domains.py`). Their subgroups lie in 1, 2, 4 or 8 of
+  these, or in the rest. A number with the flag `few_psus` counts as not answered.
+- Samples of counts and totals are of random size, and the truth is that of a sample. Methods with a public number of records have a rule
+  for missing values in their schema, and no value is missing.
+- A method marked * is compared with least squares for information. It states another regression in its title, which a release alone
+  determines (`huber_line`), or prints no interval (`binagg`, where the sandwich over its bins stands instead).
 """
 _REFERENCE = """# How often intervals contain the truth
 
@@ -195,7 +191,6 @@ def evidence_page(records: Sequence[Record], skipped: Iterable[str] = ()) -> str
         _summary(records),
         "## Rows that fail",
         _failures(records),
-        _TABLES,
         "## Methods that are in no cell",
     ]
     parts.append("\n".join(f"- `{name}`: {why}" for name, why in sorted(ELSEWHERE.items())))

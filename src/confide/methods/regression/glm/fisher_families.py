@@ -136,11 +136,12 @@ class Logit:
     score_part: ClassVar[float] = 0.0
 
     def parts(self, eta: Array, codes: Array, steps: float) -> tuple[Array, Array, Array]:
-        side = codes * 2.0
-        side -= steps
+        side = codes - steps / 2
         likely, unlikely = _probabilities(np.abs(eta))
-        # an outcome on the side that the line says leaves the smaller residual, below 0 where it did not come
-        r = np.where((side >= 0.0) == (eta >= 0.0), unlikely, likely)
+        # an outcome on the side that the line says leaves the smaller residual, below 0 where it did not come; chosen by products, since no
+        # processor guesses which way the branch in `where` goes next
+        r = likely * ((side >= 0.0) != (eta >= 0.0))
+        np.maximum(r, unlikely, out=r)
         np.copysign(r, side, out=r)
         unlikely *= likely
         return unlikely, r, likely

@@ -51,7 +51,6 @@ Float steps are elementwise, column by column; a record's integers must not depe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isqrt, sqrt
@@ -74,7 +73,6 @@ from confide.sums.coding import (
     lengths,
     leverage,
     only,
-    pieces,
     round_within,
 )
 
@@ -85,9 +83,11 @@ INFORMATION_CELLS = 26
 _EXPONENTS = range(-4, 21)
 # What a joint square may be at most, in units of its bound.
 _WITHIN = 1 - 2.0**-40
-# With s^4 + G^2 = 1, s and G what a and b have of their reach B - e - 1, e = sqrt(k)/2, the lengths' bound ((s reach + e)/B)^4 +
-# ((G reach + e)/B)^2 is at most 1 - .44/B for k <= 50: no record of finite numbers is ever looked at twice. Roundings are below 2^-45.
-_SURE, _SURELY = 50, 1 - 2.0**-30
+# Rounding adds at most e = sqrt(k)/2 to a length x, and (x + e)^2 <= (1 + e/(q B)) x^2 + e^2 + q e B for any q > 0, since 2 x e <=
+# (e/(q B)) x^2 + q B e. So |h u|^2 and |w u|^2 alone, without a root, show that the joint bound is kept. With q = .8, s^4 + G^2 = 1, s and
+# G what a and b have of their reach B - e - 1, this is at most 1 - .43/B for k <= 50: no record of finite numbers is ever looked at twice.
+# Roundings are below 2^-45, and squares of coordinates that vanish below 2^-1074 count less than 2^-44 of a step, as h and w have squares.
+_SURE, _SURELY, _TOUCHED = 50, 1 - 2.0**-30, 0.8
 # Records whose rows, two of each coordinate, lie beside each other in a processor's own cache.
 _NEAR = 1 << 12
 # The least number that is divided by.
@@ -244,22 +244,14 @@ class FisherRows(FisherMap):
         return self.reach**2 * self.alpha / self.bound, self.reach / self.bound
 
     def __call__(self, codes: Array) -> Array:
-        whole = np.empty((self.width, codes.shape[1]))
-        with np.errstate(all="ignore"):
-            for piece, rows, _ in self.by_piece(codes):
-                whole[:, piece] = rows
-        return whole
+        return self.looked_at(codes)[0]
 
-    def by_piece(self, codes: Array) -> Iterator[tuple[slice, Array, FisherParts]]:
-        """Rows and parts of some records after the other, few enough to stay near the processor.
-
-        Each is overwritten by the next, and u and h of the parts are used up.
-        """
+    def looked_at(self, codes: Array) -> tuple[Array, FisherParts]:
+        """Rows and parts of records; u and h of the parts are used up."""
         k, (gram, cross) = self.features, self.steps
-        room = aligned(2 * k + 1)
-        for piece in pieces(codes.shape[1]):
-            own = room[:, : piece.stop - piece.start]
-            parts = self.parts(codes[:, piece], own[k:])
+        own = aligned(2 * k + 1, codes.shape[1])
+        with np.errstate(all="ignore"):
+            parts = self.parts(codes, own[k:])
             u, h, r, _, keep = parts[:5]
             v, w = self.counted(parts)
             h *= v
@@ -269,12 +261,13 @@ class FisherRows(FisherMap):
             w *= cross
             only(h, keep)
             only(w, keep)
-            for some in pieces(len(h), _NEAR):
+            for start in range(0, len(h), _NEAR):
+                some = slice(start, start + _NEAR)
                 near = own[:-1, some]
                 np.multiply(u[:, some], h[some], out=near[:k])
                 np.multiply(u[:, some], w[some], out=near[k:])
                 np.rint(near, out=near)
-            yield piece, _jointly_within(own[:-1], h, w, parts.square), parts
+            return _jointly_within(own[:-1], h, w, parts.square), parts
 
 
 def _jointly_within(rows: Array, h: Array, w: Array, square: Array) -> Array:
@@ -282,7 +275,7 @@ def _jointly_within(rows: Array, h: Array, w: Array, square: Array) -> Array:
 
     square: |u|^2. Up to `_SURE` coordinates lengths alone show that all columns keep it, as long as they are numbers.
     """
-    if len(rows) <= 2 * _SURE and _surely_within(lengths(square), h, w, sqrt(len(rows) / 2) / 2):
+    if len(rows) <= 2 * _SURE and _surely_within(square, h, w, sqrt(len(rows) / 2) / 2):
         return rows
     # "not <=" rather than ">": a NaN must count as out of bounds
     bad = ~(_joint_square(rows) <= _WITHIN)
@@ -295,20 +288,22 @@ def _jointly_within(rows: Array, h: Array, w: Array, square: Array) -> Array:
     return rows
 
 
-def _surely_within(length: Array, h: Array, w: Array, rounding: float) -> bool:
-    """Whether lengths h |u| and |w| |u|, each with what rounding may add, keep the joint bound for every column."""
-    a = h * length
-    a += rounding
+def _surely_within(square: Array, h: Array, w: Array, rounding: float) -> bool:
+    """Whether lengths h |u| and |w| |u|, each with what rounding may add, keep the joint bound for every column. square: |u|^2."""
+    reach = float(1 << BITS)
+    more = (1 + rounding / (_TOUCHED * reach)) / BOUND
+    rest = (rounding**2 + _TOUCHED * rounding * reach) / BOUND
+    a = h * h
+    a *= square
+    a *= more
+    a += rest
     a *= a
-    a *= 1.0 / BOUND
-    a *= a
-    b = np.abs(w)
-    b *= length
-    b += rounding
-    b *= b
-    b *= 2.0 * CROSS**2 / BOUND**2
+    b = w * w
+    b *= square
+    b *= 2.0 * CROSS**2 / BOUND * more
     a += b
-    return bool((a <= _SURELY).all())
+    # what is no number fails
+    return bool((a <= _SURELY - 2.0 * CROSS**2 / BOUND * rest).all())
 
 
 def _joint_square(rows: Array) -> Array:
@@ -336,19 +331,15 @@ class FisherScores(FisherMap):
         """Shorten S' w r in place, where rows are to be shorter than D."""
 
     def __call__(self, codes: Array) -> Array:
-        k = self.features
-        whole, room = aligned(k, codes.shape[1]), aligned(k + 1)
         with np.errstate(all="ignore"):
-            for piece in pieces(codes.shape[1]):
-                parts = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])
-                r = parts.residual
-                r *= self.counted(parts)[1]
-                r *= self.steps
-                only(r, parts.keep)
-                self.cut(r, parts.square)
-                np.multiply(parts.u, r, out=whole[:, piece])
-                round_within(whole[:, piece], self.l2_squared, length=lengths(parts.square) * np.abs(r))
-        return whole
+            parts = self.parts(codes, aligned(self.features + 1, codes.shape[1]))
+            rows, r = parts.u, parts.residual
+            r *= self.counted(parts)[1]
+            r *= self.steps
+            only(r, parts.keep)
+            self.cut(r, parts.square)
+            rows *= r
+            return round_within(rows, self.l2_squared, length=lengths(parts.square) * np.abs(r))
 
 
 @dataclass(frozen=True)
@@ -399,10 +390,7 @@ class InformationIndices(FisherMap):
         return np.asarray(self.features * 2.0 ** (np.array(_EXPONENTS) / 2))
 
     def __call__(self, codes: Array) -> Array:
-        whole, room, edges = np.empty((1, codes.shape[1])), aligned(self.features + 1), self.edges.tolist()
         with np.errstate(all="ignore"):
-            for piece in pieces(codes.shape[1]):
-                size, keep = self.parts(codes[:, piece], room[:, : piece.stop - piece.start])[3:5]
-                size *= size
-                whole[0, piece] = only(cell_among(edges, size), keep)
-        return whole
+            size, keep = self.parts(codes, aligned(self.features + 1, codes.shape[1]))[3:5]
+            size *= size
+            return only(cell_among(self.edges.tolist(), size), keep)[None, :]

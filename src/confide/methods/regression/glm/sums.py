@@ -53,28 +53,24 @@ class FisherSum(Statistic):
     map: FisherRows
     norm: str = field(default="frobenius", init=False)
 
-    @property
-    def _k(self) -> int:
-        return self.map.features
-
     @cached_property
     def _sums(self) -> tuple[Gram, Total]:
-        return Gram(_Given(self._k), entry_bits=BITS), Total(_Given(self._k))
+        return Gram(_Given(self.map.features), entry_bits=BITS), Total(_Given(self.map.features))
 
     @property
     def shape(self) -> tuple[int, int]:
-        return (self._k + 1, self._k + 1)
+        return (self.map.features + 1, self.map.features + 1)
 
     def sensitivity_squared(self, relation: str) -> Fraction:
         return Fraction(BOUND) ** 2 * (4 if relation == "substitute" else 1)
 
     def sensitivity_l1(self, relation: str) -> Fraction:
         # |M|_1 <= (k + 1) |M|_F
-        return (self._k + 1) * Fraction(BOUND) * (2 if relation == "substitute" else 1)
+        return (self.map.features + 1) * Fraction(BOUND) * (2 if relation == "substitute" else 1)
 
     def moved_squared(self, own: Any, rows: Any) -> Any:
         """Squared changes in the Frobenius norm when the record with the row `own` gives way to each of `rows`."""
-        k, own = self._k, own[:, None]
+        k, own = self.map.features, own[:, None]
         inner = (own[:k] * rows[:k]).sum(axis=0)
         gram = (rows[:k] * rows[:k]).sum(axis=0) ** 2 + (own[:k] * own[:k]).sum(axis=0) ** 2 - 2 * inner**2
         return gram + 2 * CROSS**2 * ((rows[k:] - own[k:]) ** 2).sum(axis=0)
@@ -84,15 +80,12 @@ class FisherSum(Statistic):
         return gram.zero(), cross.zero()
 
     def update(self, state: Any, codes: Array) -> Any:
-        with np.errstate(all="ignore"):
-            for _, rows, _ in self.map.by_piece(codes):
-                state = self.added(state, rows)
-        return state
+        return self.added(state, self.map.looked_at(codes)[0])
 
     def added(self, state: Any, rows: Array) -> Any:
         """The state with rows of the map added."""
         gram, cross = self._sums
-        return gram.update(state[0], rows[: self._k]), cross.update(state[1], rows[self._k :])
+        return gram.update(state[0], rows[: self.map.features]), cross.update(state[1], rows[self.map.features :])
 
     def merge(self, a: Any, b: Any) -> Any:
         gram, cross = self._sums
@@ -181,12 +174,9 @@ class SumAndExcess(Statistic):
         return self.sums.zero(), self._total.zero()
 
     def update(self, state: Any, codes: Array) -> Any:
-        sums, total = state
+        rows, parts = self.map.looked_at(codes)
         with np.errstate(all="ignore"):
-            for _, rows, parts in self.map.by_piece(codes):
-                sums = self.sums.added(sums, rows)
-                total = self._total.update(total, self.excess.beyond(parts))
-        return sums, total
+            return self.sums.added(state[0], rows), self._total.update(state[1], self.excess.beyond(parts))
 
     def merge(self, a: Any, b: Any) -> Any:
         return self.sums.merge(a[0], b[0]), self._total.merge(a[1], b[1])

@@ -436,8 +436,10 @@ class _Draw:
         tails = {}
         for name, total in zip(names, self.source.aggregate(*asked), strict=True):
             counts, own = self.meter.draw(name, total).decode(), np.array(edges[name])
-            outer = OUTER if name == "tail" else 0
-            tails[name] = Tail(counts[: len(own) + 1], own, self._sd(name), outer=outer)
+            outer, top = (OUTER, maxima.score) if name == "tail" else (0, sqrt(maxima.leverage))
+            # cells beyond the bounds hold noise alone, on which no belief may rest
+            counts = np.where(np.append(0.0, own) < top, counts[: len(own) + 1], 0.0)
+            tails[name] = Tail(counts, own, self._sd(name), outer=outer)
         levels = Levels(
             self._level(branch + "gram"),
             self._level(branch + "cross"),

@@ -424,7 +424,7 @@ class Tail:
             if edge <= limit:
                 last = k
             else:
-                total += count * max(middle**power - limit**power, 0.0)
+                total += count * max(min(middle, top) ** power - limit**power, 0.0)
         if last >= 0:
             edge = self._cells[last][0]
             reach = max(top**power - limit**power, 0.0)

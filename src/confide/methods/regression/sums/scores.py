@@ -238,9 +238,8 @@ class _OfUnits(InCoordinates):
 
     def row_scores(self, codes: Array) -> Array:
         """v r of each row, 0 for one that is dropped, from the codes of the design's columns."""
-        v, r, keep = self.rows(codes)
-        v *= r if keep is None else r * keep
-        return v
+        found = self._locating(codes)
+        return found.v * (found.r if found.keep is None else found.r * found.keep)
 
     def by_unit(
         self,

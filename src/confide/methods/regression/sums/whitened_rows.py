@@ -312,11 +312,6 @@ class InCoordinates(CodedRows):
         """Of the frame, computed once."""
         return self._locating.coordinates
 
-    def rows(self, codes: Array) -> tuple[Array, Array, NDArray[np.bool_] | None]:
-        """v (p, records), r (records,), and which records count."""
-        found = self._locating(codes)
-        return found.v, found.r, found.keep
-
 
 class LocatedRows(InCoordinates, ABC):
     """Maps that are a function `of` the located record, so that several of them share its coordinates (`core.Beginning`)."""
