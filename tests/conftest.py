@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import wraps
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from confide import forecast
+from confide.core.exact import digest
 from confide.errors import ConfideError
 from confide.sums.ranges import RangedMethod
 from tests.advice import checked
@@ -61,8 +63,30 @@ def _scenarios(one: int, of_three: int) -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def few_scenarios() -> Iterator[None]:
-    """Plans are forecast from a quarter of their scenarios, but where a test asks for `whole_forecasts`."""
-    yield from _scenarios(_WHOLE[0] // 4, _WHOLE[1] // 4)
+    """Plans are forecast from few of their scenarios, but where a test asks for `whole_forecasts`."""
+    yield from _scenarios(_WHOLE[0] // 4, _WHOLE[1] // 8)
+
+
+_RUNS: dict[tuple[Any, ...], Any] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forecasts_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Pages and commands show the same few plans again and again, each of which is simulated once in a process."""
+    if request.path.parent.name not in ("cli", "studio"):
+        yield
+        return
+    simulate = forecast.Setting.runs
+
+    def runs(self: forecast.Setting, n: int, count: int) -> tuple[forecast.Run, ...]:
+        asked = type(self.method), self.plan(n).sha256, digest(self.schema.to_dict()), n, count
+        if asked not in _RUNS:
+            _RUNS[asked] = simulate(self, n, count)
+        return _RUNS[asked]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forecast.Setting, "runs", runs)
+        yield
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import confide as cf
-from confide import guarantees as G
+from confide import forecast, guarantees as G
 from confide.guarantees import GDP, RDP, ZCDP, ApproxDP, PureDP, TradeOff
 from confide.guarantees.privacy_loss import PrivacyLoss
 from tests.golden.golden_cases import CASES, SCHEMA, schema_of
@@ -198,7 +198,8 @@ SETTINGS: dict[str, Callable[[Any], Any]] = {
 
 @odd
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_setting_of_any_number_is_refused_or_plans(setting: str, value: Any) -> None:
+def test_a_setting_of_any_number_is_refused_or_plans(setting: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forecast, "SCENARIOS", 3)  # of each setting: all of them together have more than a plan has
     column = typed(lambda: SETTINGS[setting](value))
     if not isinstance(column, (cf.Numeric, cf.Integer)):
         return

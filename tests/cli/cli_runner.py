@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from typer.testing import CliRunner
+from typer import testing
+from typer.main import get_command
 
 from confide.cli import app
 from confide.schema import Categorical, Integer, Numeric, Provenance, Schema
@@ -15,6 +17,8 @@ from confide.schema import Categorical, Integer, Numeric, Provenance, Schema
 # Digits and words that stand in the records and nowhere else: whatever prints one of them has printed a record. Noise holds so many digits
 # once in 10^7 runs of all tests.
 MARKS = ("739173917391", "qwzx", "SENTINEL")
+# A command is built when it is first asked for, and not again for every command line.
+testing._get_command = cache(get_command)
 CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130, 141}
 
 
@@ -50,7 +54,7 @@ def check_silence(text: str) -> None:
 def run(*args: Any) -> Run:
     """Run a command line here; its output is checked for tracebacks, records and, with --json, strictness."""
     words = [str(arg) for arg in args]
-    found = CliRunner().invoke(app, words)
+    found = testing.CliRunner().invoke(app, words)
     assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
     assert found.exit_code in CODES
     check_silence(found.stdout + found.stderr)

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.cli_runner import good, run, strict_json
 
 # in one pass; the audit of both is in tests/audit/test_audit_methods.py
-SSP = ("audit", "ssp", "y ~ a", "--param", "cov=classical", "--param", "recenter=false")
+SSP = ("audit", "ssp", "y ~ a", "--param", "cov=classical", "--param", "recenter=false", "--param", "bounds=declared")
 
 MODULE = """
 import numpy as np
@@ -60,18 +60,19 @@ def test_a_seed_repeats_the_table(here: Path) -> None:
 
 
 def test_json_on_stdout_and_in_a_file(here: Path) -> None:
-    done = good(*SSP, "--runs", "0", "--json", "-o", "audit.json")
+    words = ("audit", "confide_lab.benchmarks.planted.toy:Toy", "v", "--runs", "0", "-o", "audit.json")
+    done = good(*words, "--json")
     written = strict_json(Path("audit.json").read_text())
     assert done.json["ok"] and done.json["wrote"] == "audit.json"
     assert written["findings"] == done.json["findings"] and len(written["findings"]) > 4
-    again = run(*SSP, "--runs", "0", "-o", "audit.json")
+    again = run(*words)
     assert again.code == 2 and "--force" in again.err
 
 
 def test_one_relation_another_price_and_a_schema(survey: Path) -> None:
     done = good(
         "audit", "ssp", "happy ~ age + region", "--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-6",
-        "--relation", "substitute", "--param", "recenter=false", "--runs", "0", "--json",
+        "--relation", "substitute", "--param", "recenter=false", "--param", "bounds=declared", "--runs", "0", "--json",
     )  # fmt: skip
     assert {row["relation"] for row in done.json["findings"]} == {"substitute"}
 

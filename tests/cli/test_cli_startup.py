@@ -9,8 +9,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tests.cli.cli_runner import run
 
 import confide as cf
+from confide.cli import registry
 
 HEAVY = {
     *(
@@ -146,26 +148,15 @@ def test_a_refusal_loads_no_records() -> None:
     ("option", "value"),
     [("--mu", "one"), ("--mu", "1_0"), ("--mu", ""), ("--n", "5.5"), ("--n", "1e3"), ("--n", "\u0661")],
 )
-def test_what_is_no_plain_number_is_still_typers(schema: cf.Schema, option: str, value: str) -> None:
+def test_what_is_no_plain_number_is_still_typers(
+    schema: cf.Schema, option: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Plain words go past the command line's validators; what is refused there, or read in another way, is left to them."""
     words = {"--mu": "1", "--n": "500"} | {option: value}
-    told = [word for pair in words.items() for word in pair]
-    spared = run("plan", "happy ~ age", "--schema", "schema.toml", *told)
-    whole = run(
-        "plan",
-        "happy ~ age",
-        "--schema",
-        "schema.toml",
-        *told,
-        before="confide.cli.registry._simply_read = lambda *_: confide.cli.registry._NOT_SIMPLE",
-    )
-    assert spared == whole
-
-
-def run(*args: str, before: str = "") -> tuple[int, str, str]:
-    code = f"import confide.cli, confide.cli.registry\n{before}\nconfide.cli.main()"
-    done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, timeout=600, check=False)
-    return done.returncode, done.stdout, done.stderr
+    command = ("plan", "happy ~ age", "--schema", "schema.toml", *(word for pair in words.items() for word in pair))
+    spared = run(*command)
+    monkeypatch.setattr(registry, "_simply_read", lambda *_: registry._NOT_SIMPLE)
+    assert run(*command) == spared
 
 
 @pytest.mark.parametrize("room", LAZY)

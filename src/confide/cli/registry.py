@@ -80,7 +80,9 @@ def spared(command: Any) -> None:
 def _spared(option: Any) -> Any:
     """A parameter that takes what is plain as it is."""
     described = vars(option).get("type_descriptor")
-    if described is None:  # of an older typer, which loads nothing for that
+    if described is None or "process_value" in vars(
+        option
+    ):  # of an older typer, which loads nothing for that; or spared before
         return option
     kind, about = described.annotation, described.parameter_info
     if any(getattr(about, name, usual) != usual for name, usual in _UNCHECKED.items()):

@@ -429,7 +429,10 @@ def test_predictions_and_odds() -> None:
             found.predict(public, threshold=threshold_)  # type: ignore[arg-type]
 
 
-def test_it_draws_reports_and_reads_as_other_tables_do(tmp_path: object) -> None:
+def test_it_draws_reports_and_reads_as_other_tables_do(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "confide.guarantees.plain_words._RATES", 20
+    )  # at which the report reads the curve, each a search of its own
     found = released(records(20_000, 1))
     assert "float64 solver" in found.summary(verbose=True) and "yes against no" in found.summary(verbose=True)
     assert found.plot().get_figure() is not None

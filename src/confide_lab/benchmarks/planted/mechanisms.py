@@ -237,8 +237,8 @@ METHODS = [
     method(
         "second pass at the exact line",
         "residuals of a second pass are taken from the line before noise",
-        ExactLine("y ~ a", recenter=False),
-        SSP("y ~ a", recenter=False),
+        ExactLine("y ~ a", recenter=False, bounds="declared"),
+        SSP("y ~ a", recenter=False, bounds="declared"),
         LINE_SCHEMA,
     ),
 ]
