@@ -28,10 +28,10 @@ from confide.sources.coding import Block, Part, Piece, guarded
 
 Codes: TypeAlias = NDArray[np.float64]
 
-# 11 columns of 16,384 codes are 1.4 MB: small enough for the cache, and enough rows to forget what a call costs. Of many columns fewer
-# records, so that what is made of a block, as large as itself, stays in the larger cache.
+# The rows that executors cut their batches to.
 BLOCK_ROWS = 1 << 14
-_FEWEST_ROWS, _BLOCK_CODES = 1 << 12, 1 << 21
+# Blocks of about a million codes: enough rows to forget what a call costs, and what is made of a block stays in the larger cache.
+_FEWEST_ROWS, _MOST_ROWS, _BLOCK_CODES = 1 << 12, 1 << 16, 1 << 20
 # As many threads as this process has processors, up to four: each holds a row group of its own.
 THREADS = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1, 4)
 
@@ -158,7 +158,7 @@ def states_of(source: Input, statistics: Sequence[Statistic]) -> list[Any]:
 
 def _rows_of_a_block(columns: int) -> int:
     """Records of a block of so many columns."""
-    rows = BLOCK_ROWS
+    rows = _MOST_ROWS
     while rows > _FEWEST_ROWS and rows * columns > _BLOCK_CODES:
         rows //= 2
     return rows
