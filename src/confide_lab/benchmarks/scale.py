@@ -45,48 +45,48 @@ PERSONS = cf.Schema(COLUMNS, unit=cf.Unit("person"))
 LINE = "y ~ " + " + ".join(FEATURES)
 
 
-def _release(method: Any, schema: cf.Schema, files: list[Path], spool: Path) -> None:
-    source = cf.read(files, schema, threads=1, spool=spool)
+def _release(method: Any, schema: cf.Schema, folder: Path, spool: Path) -> None:
+    source = cf.read(folder, schema, threads=1, spool=spool)
     cf.release(method, source, cf.GDP(1.0), ledger=None)
 
 
-def _duckdb(files: list[Path], select: str) -> None:
+def _duckdb(folder: Path, select: str) -> None:
     import duckdb
 
     with duckdb.connect() as own:
         own.execute("SET threads = 1")
-        own.execute(f"SELECT {select} FROM read_parquet({[str(file) for file in files]})").fetchall()
+        own.execute(f"SELECT {select} FROM read_parquet('{folder}/*/*.parquet')").fetchall()
 
 
-TASKS: dict[str, Callable[[list[Path], Path], None]] = {
-    "default regression": lambda files, spool: _release(cf.regression.LeastSquares(LINE), RECORDS, files, spool),
-    "default regression, by person": lambda files, spool: _release(
-        cf.regression.LeastSquares(LINE), PERSONS, files, spool
+TASKS: dict[str, Callable[[Path, Path], None]] = {
+    "default regression": lambda folder, spool: _release(cf.regression.LeastSquares(LINE), RECORDS, folder, spool),
+    "default regression, by person": lambda folder, spool: _release(
+        cf.regression.LeastSquares(LINE), PERSONS, folder, spool
     ),
-    "class means, by person": lambda files, spool: _release(
-        cf.classification.ClassMeans(LINE.replace("y ~", "ill ~")), PERSONS, files, spool
+    "class means, by person": lambda folder, spool: _release(
+        cf.classification.ClassMeans(LINE.replace("y ~", "ill ~")), PERSONS, folder, spool
     ),
-    "logistic regression": lambda files, spool: _release(
-        cf.regression.Logistic(LINE.replace("y ~", "ill ~")), RECORDS, files, spool
+    "logistic regression": lambda folder, spool: _release(
+        cf.regression.Logistic(LINE.replace("y ~", "ill ~")), RECORDS, folder, spool
     ),
-    "DuckDB, sums of 11 columns": lambda files, spool: _duckdb(
-        files, ", ".join(f"sum({one})" for one in [*FEATURES, "y"])
+    "DuckDB, sums of 11 columns": lambda folder, spool: _duckdb(
+        folder, ", ".join(f"sum({one})" for one in [*FEATURES, "y"])
     ),
-    "DuckDB, float Gram matrix": lambda files, spool: _duckdb(
-        files, ", ".join(f"sum({a} * {b})" for i, a in enumerate([*FEATURES, "y"]) for b in [*FEATURES, "y"][i:])
+    "DuckDB, float Gram matrix": lambda folder, spool: _duckdb(
+        folder, ", ".join(f"sum({a} * {b})" for i, a in enumerate([*FEATURES, "y"]) for b in [*FEATURES, "y"][i:])
     ),
-    "start": lambda files, spool: None,
+    "start": lambda folder, spool: None,
 }
 ASKED = tuple(os.environ.get("CONFIDE_BENCH_TASKS", "; ".join(task for task in TASKS if task != "start")).split("; "))
 
 
 def made(n: int, folder: Path) -> list[Path]:
-    """Files of generated records, 20 row groups each."""
-    folder.mkdir(parents=True)
-    found = []
+    """Files of generated records, 20 row groups each, in a folder by wave that holds eight of them."""
+    found = list[Path]()
     blocks = enumerate(range(0, n, GROUP))
     for number in range(-(-n // (GROUP * FILE))):
-        found.append(folder / f"{number:04}.parquet")
+        found.append(folder / f"wave={number // 8}" / f"{number:04}.parquet")
+        found[-1].parent.mkdir(parents=True, exist_ok=True)
         with pq.ParquetWriter(found[-1], _block(0, 1).schema, compression="snappy") as out:
             for _, (k, start) in zip(range(FILE), blocks, strict=False):
                 out.write_table(_block(k, min(GROUP, n - start), n))
@@ -115,7 +115,7 @@ def run() -> dict[str, Any]:
         folder = FOLDER / f"{n}"
         shutil.rmtree(folder, ignore_errors=True)
         try:
-            files = made(n, folder)
+            files = made(n, folder / "records")
             found[str(n)] = {"bytes": sum(file.stat().st_size for file in files)}
             print(f"\n{n:,} records, {found[str(n)]['bytes'] / 1e9:.2f} GB of Parquet")
             print(f"{'':32}{'CPU s':>9}{'wall s':>9}{'MB':>8}{'spool GB':>10}")
@@ -174,7 +174,7 @@ def _alone(task: str, folder: Path) -> None:
     watching = threading.Thread(target=watch, daemon=True)
     watching.start()
     start, used = time.perf_counter(), time.process_time()
-    TASKS[task](sorted(folder.glob("*.parquet")), spool)
+    TASKS[task](folder / "records", spool)
     cpu, wall = time.process_time() - used, time.perf_counter() - start
     over.set()
     print(json.dumps({"cpu": cpu, "wall": wall, "memory": peak(), "spool": largest[0] / 1e9}))
