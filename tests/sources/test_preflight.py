@@ -297,6 +297,9 @@ def test_a_copy_of_a_file_is_found_by_its_equal_rows(tmp_path: Path) -> None:
     assert preflight(read(missing, schema)).equal_rows == 2
     # columns of few values have equal rows by nature, and nothing is said of them
     assert preflight(read([tmp_path / "one.csv", tmp_path / "copy.csv"], schema), "g").equal_rows is None
+    visits = Schema({"g": Categorical(["a", "b"])}, unit=Unit("person"))
+    twice = preflight(read(pd.DataFrame({"person": np.arange(500) // 12, "g": frame["g"]}), visits))
+    assert twice.equal_rows is None and not twice.odd
 
 
 def test_beyond_a_bounded_table_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -342,7 +342,8 @@ def _asked(source: RecordSource, names: tuple[str, ...], ids: str | None) -> Ask
     psu = design.psu if design is not None and listed is not None and whole and design.psu in names else None
     rows = prod(schema[name].steps for name in names)
     every = tuple(dict.fromkeys([*schema.ids, *([] if one is None else [one])]))
-    return Asked(names, every, one, (strata, psu), equals=rows >= _MANY or bool(every))
+    # several rows of one unit may be alike where columns tell few rows apart
+    return Asked(names, every, one, (strata, psu), equals=rows >= _MANY or one is not None)
 
 
 def _own_id(source: RecordSource) -> str | None:
