@@ -170,6 +170,6 @@ ELSEWHERE: Mapping[str, str] = {
     "block_posterior": "its estimand is a sampler's, a process for each block: tests/methods/intervals/test_block_posterior.py",
     "column_ranges": "its interval is for a range that the same counts chose, another one in each run: tests/test_ranges.py",
     "publication": "its intervals are the intervals of its analyses",
-    "logistic_objective": "kept for comparison: `confide lab bench logistic`",
-    "logistic_ptr": "kept for comparison: `confide lab bench logistic`",
+    "logistic_objective": "a method to compare with: `confide lab bench logistic`",
+    "logistic_ptr": "a method to compare with: `confide lab bench logistic`",
 }

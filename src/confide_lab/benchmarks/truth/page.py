@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -227,8 +228,9 @@ def _failures(records: Sequence[Record]) -> str:
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     lines += [
-        f"| {one['method']} | {_cell(one['cell'])} | {one['n']} | {one['mu']} | {one['relation']} | {_cell(one['coefficient'])} "
-        f"| {one['coverage']} [{one['low']}, {one['high']}] | {one['asked']} | {one['failed']} of {one['coefficients']} |"
+        f"| {one['method']} | {_written(one['cell'])} | {_written(one['n'])} | {one['mu']} | {one['relation']} "
+        f"| {_cell(one['coefficient'])} | {one['coverage']} [{one['low']}, {one['high']}] | {one['asked']} "
+        f"| {one['failed']} of {one['coefficients']} |"
         for one in records
         if int(one["failed"])
     ]
@@ -273,6 +275,12 @@ def line_of(row: dict[str, Any]) -> str:
 def _cell(name: str) -> str:
     """A name within a table, where a bar would end the cell."""
     return name.replace("|", "\\|")
+
+
+def _written(name: str) -> str:
+    """The name of a cell as pages write numbers; the names themselves are seeds."""
+    digits = re.sub(r"(?<![\w.])\.(?=\d)", "0.", name.replace(" %", "%").replace(" sd", " SD"))
+    return _cell(re.sub(r"^\d+$", lambda found: f"{int(found[0]):,}", digits))
 
 
 def _share(value: float | None) -> str:
