@@ -86,7 +86,9 @@ class Task:
     def ours(self, data: Any, bounds: str = "auto") -> Any:
         """The call of the guide, ledger=None for no charge."""
         call = cf.logistic_regression if self.kind == "logistic" else cf.linear_regression
-        return call(self.formula, cf.read(data, self.schema, threads=1), bounds=bounds, privacy=cf.GDP(1.0), ledger=None)
+        return call(
+            self.formula, cf.read(data, self.schema, threads=1), bounds=bounds, privacy=cf.GDP(1.0), ledger=None
+        )
 
     def scan(self, path: Path) -> np.ndarray:
         """A bare scan of the file with the Gram matrix of its doubles."""
