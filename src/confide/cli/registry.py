@@ -80,9 +80,8 @@ def spared(command: Any) -> None:
 def _spared(option: Any) -> Any:
     """A parameter that takes what is plain as it is."""
     described = vars(option).get("type_descriptor")
-    if described is None or "process_value" in vars(
-        option
-    ):  # of an older typer, which loads nothing for that; or spared before
+    # an older typer loads nothing for that; or it was spared before
+    if described is None or "process_value" in vars(option):
         return option
     kind, about = described.annotation, described.parameter_info
     if any(getattr(about, name, usual) != usual for name, usual in _UNCHECKED.items()):
