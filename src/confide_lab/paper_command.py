@@ -92,7 +92,7 @@ def papers(
             _pages_of_evidence(output / "evidence")
     for name, share in shares.items():
         session.say(
-            f"{name}: {share['printed']} printed numbers, to the letter: {share['text']}; "
+            f"{name}: {share['printed']} printed numbers, with the text as printed: {share['text']}; "
             f"{share['unexplained']} differ without a known reason"
         )
         if share["restored_text"]:

@@ -129,7 +129,7 @@ def test_a_restored_table_takes_the_place_of_the_letters_numbers(tmp_path: Path)
     assert share_of(found, "restored").counts == {"agrees": 3, "differs": 0, "undetermined": 0, "not run": 0}
     assert sorted(one.layout for one in restored_of(found)) == ["Table 9", "Table 9, in a box", "Table 9, in a box"]
     assert status_of(item, found, True) == (
-        "to the letter it does not reproduce: 1 of 3 differ; restored: 3 agree, 0 differ"
+        "as printed it does not reproduce: 1 of 3 differ; restored: 3 agree, 0 differ"
     )
     alone = [one for one in found if one.reading == "letter"]
     assert not restored_of(alone) and status_of(item, alone, True) == "does not reproduce: 1 of 3 differ"
@@ -159,7 +159,7 @@ def test_what_no_reason_fits_is_chance_where_it_is_rare_and_near(tmp_path: Path)
             made.append(Number(item, "only", "Table 9", "letter", record, "differs" if away else "agrees", ""))
         return by_chance(made)
 
-    said = "chance: 2 of 40 numbers without another reason are outside, where 5 % are expected"
+    said = "chance: 2 of 40 numbers without another reason are outside, where 5% are expected"
     assert [one.reason for one in found(2, 0.12)][:3] == [said, said, ""]
     assert unexplained(found(2, 0.12)) == 0 and unexplained(found(7, 0.12)) == 7 and unexplained(found(1, 0.3)) == 1
     exact = [replace(one, record={**one.record, "error": 0.0}) for one in found(2, 0.12)]

@@ -74,7 +74,7 @@ _BINAGG = Paper(
         Item("Figure 2", "BinAgg minds wide bounds less than AdaSSP", "binagg.figure2"),
         Item(
             "Table 1",
-            "95 % intervals cover, naive ones do not",
+            "95% intervals cover, naive ones do not",
             "binagg.table1",
             ("versions",),
             errata="E3, E4",

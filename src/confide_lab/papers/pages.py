@@ -77,7 +77,9 @@ def index_page(papers: Sequence[tuple[Paper, Share, int, Share, int]], mode: str
 def _counted(share: Share, open_: int) -> str:
     if not share.printed:
         return "<p>The paper prints no measured number as text: its figures are drawn, its theorems checked.</p>"
-    return f"<p>{share.printed} printed numbers, to the letter: {escape(share.text())}.{_why(share, open_)}</p>"
+    return (
+        f"<p>{share.printed} printed numbers, with the text as printed: {escape(share.text())}.{_why(share, open_)}</p>"
+    )
 
 
 def _again(restored: Share, open_: int) -> str:
@@ -109,7 +111,7 @@ def paper_page(paper: Paper, items: Sequence[tuple[Item, str, Sequence[Number], 
             "ok"
             if status.startswith(("reproduces", "holds"))
             else "bad"
-            if status.startswith(("does not", "to the letter it does not", "fails"))
+            if status.startswith(("does not", "as printed it does not", "fails"))
             else ""
         )
         name = escape(item.number)

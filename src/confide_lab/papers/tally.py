@@ -59,12 +59,10 @@ class Share:
         """One line.
 
         >>> Share({"agrees": 3, "differs": 1, "undetermined": 0, "not run": 0}).text()
-        '3 agree (75 %), 1 differ (25 %)'
+        '3 agree (75%), 1 differ (25%)'
         """
         words = {"agrees": "agree", "differs": "differ"}
-        parts = [
-            f"{n} {words.get(w, w)} ({n / self.printed:.0%})".replace("%", " %") for w in WORDS if (n := self.counts[w])
-        ]
+        parts = [f"{n} {words.get(w, w)} ({n / self.printed:.0%})" for w in WORDS if (n := self.counts[w])]
         return ", ".join(parts) or "no number is printed"
 
 
@@ -115,7 +113,7 @@ def by_chance(found: Sequence[Number]) -> list[Number]:
         near = all(abs(one.record["value"] - one.record["paper"]) <= _BANDS * one.record["allowed"] for one in differ)
         if differ and near and stats.binom.sf(len(differ) - 1, len(numbers), _OUTSIDE) > _RARE:
             reasons[key] = (
-                f"chance: {len(differ)} of {len(numbers)} numbers without another reason are outside, where 5 % are expected"
+                f"chance: {len(differ)} of {len(numbers)} numbers without another reason are outside, where 5% are expected"
             )
     return [
         replace(one, reason=reasons[one.block, one.layout])
@@ -232,7 +230,7 @@ def status_of(item: Item, found: Sequence[Number], ran: bool) -> str:
         again = share_of(found, RESTORED)
         if not again.printed:
             return letter
-        return f"to the letter it {letter}; restored: {again.counts['agrees']} agree, {again.counts['differs']} differ"
+        return f"as printed it {letter}; restored: {again.counts['agrees']} agree, {again.counts['differs']} differ"
     if share.counts["agrees"] >= 0.5 * share.printed:
         return "reproduces"
     return "undetermined"
