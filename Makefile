@@ -62,11 +62,11 @@ lowest newest: $(READY)
 	@.ci/environment $@
 
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .ci/with-postgres $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .ci/with-postgres $(BIN)/mkdocs build --strict
 	@echo "open out/docs/index.html"
 
 evidence: $(READY)
-	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/mkdocs build --strict --quiet -f mkdocs.lab.yml
+	NO_MKDOCS_2_WARNING=1 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/mkdocs build --strict -f mkdocs.lab.yml
 	@echo "open out/lab/index.html"
 
 links: $(READY)

@@ -111,3 +111,9 @@ def test_what_breaks_a_bar_is_found() -> None:
     bad = "# A page\n\nThe keeper of the records prints a noise share of 95 %.\n\n" + "One " + "word " * 31 + "more.\n"
     assert len(_names("page.md", bad)) >= 3 and len(_long("page.md", bad)) == 1
     assert _names("page.md", "# A page\n\nAn interval contains the mean.\n") == []
+
+
+def test_a_build_of_the_site_counts_its_warnings() -> None:
+    """With `--quiet` MkDocs counts none, so that outputs that differ would pass `--strict`."""
+    rules = [line for line in (DOCS.parent / "Makefile").read_text().splitlines() if "mkdocs build" in line]
+    assert len(rules) == 2 and all("--strict" in line and "--quiet" not in line for line in rules)
