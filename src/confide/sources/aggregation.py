@@ -28,7 +28,7 @@ from confide.sources.coding import Block, Part, Piece, guarded
 
 Codes: TypeAlias = NDArray[np.float64]
 
-# The rows that executors cut their batches to.
+# Rows of a block of an executor, and of whole units.
 BLOCK_ROWS = 1 << 14
 # Blocks of about a million codes: enough rows to forget what a call costs, and what is made of a block stays in the larger cache.
 _FEWEST_ROWS, _MOST_ROWS, _BLOCK_CODES = 1 << 12, 1 << 16, 1 << 20
