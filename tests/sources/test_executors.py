@@ -225,7 +225,7 @@ def test_a_unit_names_several_clusters_on_workers(data: list[Path]) -> None:
 
 
 def test_clusters_on_workers_have_numbers_of_their_own(data: list[Path]) -> None:
-    coding = Coding(UNITS_IN_CLUSTERS, HashedGroups("school", bytes(32)))
+    coding = Coding(UNITS_IN_CLUSTERS, HashedGroups("school", bytes(32)), ("age",))
     (own, *_) = coding(portions(cf.read(data, SCHEMA)._parts)[0].blocks(coding.columns))
     numbers = own.codes[-1]
     assert numbers.dtype == np.int64 and numbers.min() == -1 and numbers.max() < 1 << 53
@@ -292,7 +292,7 @@ def test_a_worker_that_groups_fails_in_fixed_words(error: type[BaseException]) -
         def ids(self) -> Any:
             raise error("a cell said 31415926")
 
-    coding, rule = Coding(BY_WEIGHT, HashedGroups("school", b"31415926" * 4)), Keep(b"31415926" * 4, 1)
+    coding, rule = Coding(BY_WEIGHT, HashedGroups("school", b"31415926" * 4), ("age",)), Keep(b"31415926" * 4, 1)
     rows = Rows(pa.array([b"31415926"], pa.large_binary()), [np.array([31415926])])
     for group in (
         lambda: dask._dealt((Broken(),), coding, 2),  # type: ignore[arg-type]

@@ -274,7 +274,7 @@ def test_codes_of_every_size_are_packed_to_the_bit() -> None:
     largest = [*(schema[name].steps - 1 for name in schema.names), UNREAD]
     for records in (0, 1, 7, 4_096):
         codes = np.array([np.resize([-1.0, float(top), 0.0], records) for top in largest])
-        packed = packing.pack(codes)
+        packed = packing.pack(codes, records)
         assert packed.nbytes == packing.bytes(records)
         assert (packing.unpack(packed, np.empty_like(codes)) == codes).all()
 

@@ -390,10 +390,13 @@ class Source(Protocol):
         """What one release reads. Override where something must be opened for it: a snapshot of a database, the workers' records."""
         return nullcontext(self)
 
-    def bounded(self, key: bytes | None = None, *, whole: bool = False) -> AbstractContextManager[Source]:
+    def bounded(
+        self, key: bytes | None = None, *, whole: bool = False, first: bool = True
+    ) -> AbstractContextManager[Source]:
         """The records of the schema's enforced unit for one release, at most so many rows of each as it allows. Override where it can.
 
         key: by which the rows that count are chosen; whole: all rows of a unit are there, for statistics that weigh them.
+        first: whether some statistic reads the chosen rows alone.
         """
         raise SourceError(
             f"the schema protects {self.schema.unit.column!r}, and a {type(self).__name__} cannot bound its rows",

@@ -22,7 +22,7 @@ from confide._version import __version__
 from confide.core import Method, Noise, Plan, RecordMap, Release, Source, seal
 from confide.core.events import OpaqueRelease, nodes
 from confide.core.files import check_body
-from confide.core.units.privacy_unit import as_record
+from confide.core.units.privacy_unit import as_record, by_units
 from confide.engine.planning import check_ledger, check_method, key_of, keyed, made_again, paid_for, pins, plan
 from confide.errors import ConfideError, NoResult, PlanError, PrivacyError, ReleaseError, SchemaError, SourceError
 from confide.guarantees import Guarantee
@@ -328,7 +328,8 @@ def _from_plan(method: Plan, source: Source, privacy: Guarantee | None, n: int |
 
 def _bounded(source: Source, key: bytes, planned: Plan) -> AbstractContextManager[Source]:
     """The source with at most the rows of each unit that its schema allows, in one snapshot of it."""
-    return source.bounded(key, whole=any(one.rule == "weight" for one in (planned, *planned.children.values())))
+    whole = any(one.rule == "weight" for one in (planned, *planned.children.values()))
+    return source.bounded(key, whole=whole, first=not all(map(by_units, planned.statistics.values())))
 
 
 def _check_source(source: Source, planned: Plan) -> None:

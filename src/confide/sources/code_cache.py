@@ -107,7 +107,7 @@ class KeptSource(WrappedSource):
                 # a pass that failed may have left blocks, whose records would count twice
                 self._blocks.drop()
                 sums = self._records._aggregate(
-                    statistics, (*self._rows, *more), lambda codes: self._blocks.add(codes[: len(self._rows)])
+                    statistics, (*self._rows, *more), lambda codes: self._blocks.add(codes[: len(self._rows)], codes.shape[1])
                 )
                 self._whole = self._blocks.finish()
                 return sums
@@ -117,16 +117,15 @@ class KeptSource(WrappedSource):
 
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
         """As `Source.coded_again`, in place. Where that fails nothing is kept any more, and passes read the source."""
-        names = tuple(rows.get(row, row) for row in self._rows)
         with self._lock:
-            if not self._whole or not set(rows) <= set(self._rows) or len(set(names)) < len(names):
+            changed = self._blocks.renamed(rows) if self._whole else None
+            if changed is None:
                 return False
-            changed = [(at, name) for at, (row, name) in enumerate(zip(self._rows, names, strict=True)) if row != name]
             if not self._blocks.change(changed, code, self._records._threads):
                 self._blocks.drop()
                 self._whole = False
                 return False
-            self._rows = names
+            self._rows = self._blocks.rows
             return True
 
     def close(self) -> None:
@@ -151,8 +150,9 @@ class Packing:
         return cls(rows, tuple(np.dtype(next(kind for most, kind in kinds if s <= most)) for s in steps))
 
     def renamed(self, rows: Sequence[str]) -> Packing:
-        """The same for rows of other names."""
-        return replace(self, rows=tuple(rows))
+        """With other names; a row that has another one holds codes of a column, of at most `MAX_STEPS` steps."""
+        each = zip(rows, self.rows, self.types, strict=True)
+        return Packing(tuple(rows), tuple(kind if row == own else np.dtype(np.int32) for row, own, kind in each))
 
     def _places(self, records: int) -> Iterator[tuple[np.dtype[Any], int, int]]:
         """Type, first byte and the byte behind the last of each row."""
@@ -166,10 +166,10 @@ class Packing:
         """The size of a block."""
         return sum(-(-records * kind.itemsize // 8) * 8 for kind in self.types)
 
-    def pack(self, codes: Codes, out: _Bytes | None = None) -> _Bytes:
+    def pack(self, codes: Sequence[NDArray[Any]] | Codes, records: int, out: _Bytes | None = None) -> _Bytes:
         """The block as bytes, into `out` where it is given; codes are whole numbers within the type of their row."""
-        packed = np.zeros(self.bytes(codes.shape[1]), dtype=np.uint8) if out is None else out
-        for row, (kind, start, stop) in zip(codes, self._places(codes.shape[1]), strict=True):
+        packed = np.zeros(self.bytes(records), dtype=np.uint8) if out is None else out
+        for row, (kind, start, stop) in zip(codes, self._places(records), strict=True):
             packed[start:stop].view(kind)[:] = row
         return packed
 
@@ -277,20 +277,21 @@ class Blocks(Part, Input):
 
     # writing --------------------------------------------------------------------------------------------------------
 
-    def add(self, codes: Codes) -> None:
-        """Keep a block; where there is no room for it keep none."""
-        rows, records = codes.shape
+    def add(self, codes: Sequence[NDArray[Any]] | Codes, records: int) -> None:
+        """Keep a block of so many records; where there is no room for it keep none."""
+        rows = len(codes)
         if self._failed or not records:
             return
         kept: Codes | _Bytes | int
         if (room := self._room(rows * apart(records) * 8, self._spool.memory * _DOUBLES)) is not None:
             kept = doubles_of(room.view(np.float64), rows, records)
-            kept[:] = codes
+            for own, row in zip(kept, codes, strict=True):
+                own[:] = row
             kept.setflags(write=False)
         elif (room := self._room(self._packing.bytes(records), self._spool.memory)) is not None:
-            kept = self._packing.pack(codes, room)
+            kept = self._packing.pack(codes, records, room)
         else:
-            packed = self._packing.pack(codes)
+            packed = self._packing.pack(codes, records)
             with self._lock:
                 if self._ended:
                     return
@@ -316,8 +317,17 @@ class Blocks(Part, Input):
             self._free += -(-size // 64) * 64
             return self._slab[start : start + size]
 
+    def renamed(self, rows: Mapping[str, str]) -> list[tuple[int, str]] | None:
+        """The places of rows and their new names; None where one is not there, or a name would be there twice."""
+        names = [rows.get(row, row) for row in self.rows]
+        if not set(rows) <= set(self.rows) or len(set(names)) < len(names):
+            return None
+        return [(at, name) for at, (row, name) in enumerate(zip(self.rows, names, strict=True)) if row != name]
+
     def change(self, rows: Sequence[tuple[int, str]], code: Callable[[str, Codes], Codes], threads: int) -> bool:
-        """Other codes in the place of kept ones, within the types of their rows; False where the file could not be written."""
+        """Codes of columns in the place of kept values; False where the file could not be written."""
+        names = dict(rows)
+        made = self._packing.renamed([names.get(at, row) for at, row in enumerate(self.rows)])
 
         def change(place: int) -> None:
             records, kept = cast("tuple[int, Any]", self._blocks[place])
@@ -328,17 +338,16 @@ class Blocks(Part, Input):
                     own[at] = code(name, own[at])
             own.setflags(write=False)
             if isinstance(kept, int):
-                self._spool.write(self._packing.pack(own), kept)
+                self._spool.write(made.pack(own, records), kept)
             elif kept.dtype != np.float64:
-                self._packing.pack(own, kept)
+                made.pack(own, records, kept)
 
         with ThreadPoolExecutor(threads, thread_name_prefix="confide") as pool:
             try:
                 list(pool.map(change, range(len(self._blocks))))
             except (OSError, ValueError, SourceError):
                 return False
-        names = dict(rows)
-        self._packing = self._packing.renamed([names.get(at, row) for at, row in enumerate(self.rows)])
+        self._packing = made
         return True
 
     def places(self) -> list[tuple[int, int]] | None:

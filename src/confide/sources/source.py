@@ -20,6 +20,7 @@ from confide.sources.coder import columns_behind
 from confide.sources.coding import Part, file_at, guarded, is_readable, is_typed_date
 from confide.sources.executors import Executor, RemoteSource
 from confide.sources.grouping.ids import is_id
+from confide.sources.grouping.sampling import Keep, rule_of_rows
 from confide.sources.grouping.units import UnitSource
 
 # names that an error lists; a file may have thousands of columns
@@ -124,8 +125,8 @@ class RecordSource(Source):
                 yield self
                 return
             # where only clusters are brought together, the gate asks for no bound
-            key = bytes.fromhex(self._schema.digest) if self._brought_together else None
-            yield sessions.enter_context(_closing(RemoteSource(self, self._executor, key)))
+            rule = self._rule() if self._brought_together else None
+            yield sessions.enter_context(_closing(RemoteSource(self, self._executor, rule)))
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """One pass over all records: one array of exact Python integers for each statistic.
@@ -168,21 +169,26 @@ class RecordSource(Source):
         return sums
 
     @contextmanager
-    def bounded(self, key: bytes | None = None, *, whole: bool = False) -> Iterator[UnitSource | RemoteSource]:
+    def bounded(
+        self, key: bytes | None = None, *, whole: bool = False, first: bool = True
+    ) -> Iterator[UnitSource | RemoteSource]:
         """The records of the schema's enforced unit for one draw: read and coded once, at most `rows` rows' worth of each unit.
 
         `key`: the ledger's, 32 bytes; the schema's digest when left out. What the unit's rule keeps depends on it,
         and no guarantee does. `whole`: all rows of a unit are there, up to 2^16, for statistics that weigh them
-        (`core.units.privacy_unit`); others see the kept ones alone.
+        (`core.units.privacy_unit`); others see the kept ones alone. `first`: whether there are such others.
         """
         unit = self._schema.unit if isinstance(self._schema.unit, Unit) else None
         if not self._brought_together:
             raise SchemaError("the schema has no enforced unit", 'write cf.Schema(..., unit=cf.Unit("person_id"))')
-        key = bytes.fromhex(self._schema.digest) if key is None else key
-        executor = self._executor
-        made = UnitSource(self, unit, key, whole) if executor is None else RemoteSource(self, executor, key, whole)
+        rule, executor = self._rule(key, whole=whole, first=first), self._executor
+        made = UnitSource(self, unit, rule) if executor is None else RemoteSource(self, executor, rule)
         with _closing(made) as source, self.opened():
             yield source
+
+    def _rule(self, key: bytes | None = None, *, whole: bool = False, first: bool = True) -> Keep:
+        key = bytes.fromhex(self._schema.digest) if key is None else key
+        return rule_of_rows(key, self._schema.rows_per_unit, whole, first)
 
     @contextmanager
     def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[KeptSource | UnitSource | RemoteSource]:

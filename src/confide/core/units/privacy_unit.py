@@ -387,13 +387,15 @@ class Weighted(StatisticOver):
         if there.all() and not counts.any():
             state[0] = self.statistic.update(state[0], own)
             return state
-        sizes = counts[np.cumsum(first >= 0) - 1]
-        sizes = np.where(there, sizes, -1)
-        order = np.argsort(sizes, kind="stable")
-        values, starts = np.unique(sizes[order], return_index=True)
-        for m, chosen in zip(values.tolist(), np.split(order, starts[1:]), strict=True):
+        sizes = np.where(there, counts[np.cumsum(first >= 0) - 1], -1)
+        if (sizes[1:] < sizes[:-1]).any():
+            # units come in the order of their sizes, but for those with rows that cannot be used
+            order = np.argsort(sizes, kind="stable")
+            sizes, own = sizes[order], own[:, order]
+        values, starts = np.unique(sizes, return_index=True)
+        for m, start, stop in zip(values.tolist(), starts, [*starts[1:], len(sizes)], strict=True):
             if m >= 0:
-                state[m] = self.statistic.update(state[m], np.ascontiguousarray(own[:, chosen]))
+                state[m] = self.statistic.update(state[m], np.ascontiguousarray(own[:, start:stop]))
         return state
 
     def merge(self, a: Keyed, b: Keyed) -> Keyed:

@@ -288,7 +288,7 @@ class _Reading(Input):
             self.digest.add(found)
             for at, name, code in self._steps:
                 found[at] = code(name, found[at])
-            self._blocks.add(found)
+            self._blocks.add(found, found.shape[1])
             return found
 
         return codes

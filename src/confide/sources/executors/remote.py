@@ -28,8 +28,8 @@ from confide.sources.coding import Part, guarded
 from confide.sources.executors.worker import FAILED, Work, check_states, state_from_plain
 from confide.sources.formats.tables import Table
 from confide.sources.grouping.ids import HashedGroups
-from confide.sources.grouping.sampling import Keep, Levels, rule_of_rows
-from confide.sources.grouping.units import of_kept_rows, words_of
+from confide.sources.grouping.sampling import Keep, Levels
+from confide.sources.grouping.units import of_kept_rows, rows_of
 
 if TYPE_CHECKING:
     from confide.sources.aggregation import Codes
@@ -91,16 +91,14 @@ class RemoteSource(WrappedSource):
         self,
         source: Passes,
         executor: Executor,
-        key: bytes | None = None,
-        whole: bool = False,
+        rule: Keep | None = None,
         *,
         in_clusters: bool = True,
     ) -> None:
-        """`key`: under which units are bounded and clusters told apart; None for the records as they are. `whole`: of
-        `bounded`. `in_clusters`: whether units are those that name a cluster, where the schema has them.
+        """`rule`: by which units are bounded, under whose key clusters are told apart; None for the records as they are. `in_clusters`: whether units are those that name a cluster, where the schema has them.
         """
         super().__init__(source)
-        self._executor, self._key, self._whole, self._in_clusters = executor, key, whole, in_clusters
+        self._executor, self._rule, self._in_clusters = executor, rule, in_clusters
         self._seed = secrets.randbits(64)
         self._rows: tuple[str, ...] = ()
         self._keeping: Keeping | None = None
@@ -142,7 +140,7 @@ class RemoteSource(WrappedSource):
             yield self
             return
         self._rows = self._names = tuple(dict.fromkeys(rows))
-        if self._key is None and self._rows:
+        if self._rule is None and self._rows:
             memory, folder = self._source._memory, self._source._spool
             self._keeping = Keeping(secrets.token_hex(16), self._rows, self.schema, self._seed, memory, folder)
         try:
@@ -164,17 +162,17 @@ class RemoteSource(WrappedSource):
 
     def count(self) -> int:
         """The exact number of records, of ids under a unit. For the gate alone, and there only under substitution."""
-        if self._key is None:
+        if self._rule is None:
             self._summed((), self.schema.names[:1])
             return self._number or 0
-        if self._coding.column is None:
+        if self._grouping[0].column is None:
             with closing(RemoteSource(self._source, self._executor)) as records:
                 return records.count()
         from confide.sources.executors.worker import Ids
 
-        if self._coding.groups is not None:
+        if self._grouping[0].groups is not None:
             # units that name no cluster have no rows there, and are units all the same
-            with closing(RemoteSource(self._source, self._executor, self._key, in_clusters=False)) as units:
+            with closing(RemoteSource(self._source, self._executor, self._rule, in_clusters=False)) as units:
                 return units.count()
         (ids,) = self._summed((Ids(),))
         return int(ids[0])
@@ -183,7 +181,12 @@ class RemoteSource(WrappedSource):
         """As `RecordSource.aggregate`, to the bit."""
         check_states(statistics, self._executor.name)
         self._source.check(named_rows(statistics))
-        sums = self._summed(statistics if self._key is None else of_kept_rows(statistics, self._most, self._whole))
+        own = statistics if self._rule is None else of_kept_rows(statistics, self._rule)
+        if self._rule is not None and not set(named_rows(own)) <= {*self._grouping[0].rows, UNIT_ROW, WHOLE_ROW}:
+            # of a draw within this one
+            with closing(RemoteSource(self._source, self._executor, self._rule)) as again:
+                return again.aggregate(*statistics)
+        sums = self._summed(own)
         self._source.check(())
         return sums
 
@@ -209,8 +212,8 @@ class RemoteSource(WrappedSource):
             work = Work(self.schema, self._names, tuple(statistics), self._seed, self._changes)
         else:
             rows = tuple(dict.fromkeys((*self._rows, *asked)))
-            if self._key is not None:
-                rows = (*self._coding.rows, UNIT_ROW, *([WHOLE_ROW] if self._whole else []))
+            if self._rule is not None:
+                rows = (*self._grouping[0].rows, UNIT_ROW, *([] if self._rule.first is None else [WHOLE_ROW]))
             records = self._asked(self._placed)
             work = Work(self.schema, rows, tuple(statistics), self._seed)
         number, digest, sums = self._merged(records, work)
@@ -242,26 +245,23 @@ class RemoteSource(WrappedSource):
     def _placed(self) -> Any:
         if self._records is None:
             records = self._executor.placed(self._source._parts)
-            if self._key is not None:
-                coding = self._coding
-                unit = self.schema.unit if isinstance(self.schema.unit, Unit) else None
-                levels = Levels.of(unit, self.schema)
-                rule = rule_of_rows(self._key, self._most, self._whole)
-                rule = replace(rule, words=len(words_of(self.schema)), groups=coding.groups, levels=levels)
-                records = self._executor.grouped(records, coding, rule)
+            if self._rule is not None:
+                records = self._executor.grouped(records, *self._grouping)
             self._records = records
         return self._records
 
     @cached_property
-    def _coding(self) -> Coding:
+    def _grouping(self) -> tuple[Coding, Keep]:
+        """How workers code the records of units, and what they keep of each."""
         from confide.sources.executors.worker import Coding
 
-        cluster = self.schema.cluster if self._in_clusters else None
-        return Coding(self.schema, None if cluster is None else HashedGroups(cluster.column, self._key or b""))
-
-    @property
-    def _most(self) -> int:
-        return int(self.schema.rows_per_unit)
+        schema, rule = self.schema, self._rule
+        assert rule is not None
+        coded, words = rows_of(schema, rule, self._rows or None)
+        named = schema.cluster is not None and self._in_clusters
+        groups = HashedGroups(schema.cluster.column, rule.key) if named else None
+        levels = Levels.of(schema.unit if isinstance(schema.unit, Unit) else None, schema)
+        return Coding(schema, groups, coded), replace(rule, words=words, groups=groups, levels=levels)
 
 
 def _read(text: str) -> dict[str, Any] | None:

@@ -48,7 +48,7 @@ from confide.sources.coder import Coder, columns_behind
 from confide.sources.coding import Block, Part, Piece, guarded
 from confide.sources.grouping.ids import HashedGroups, Rows, joined
 from confide.sources.grouping.sampling import Keep
-from confide.sources.grouping.units import WithIds, block_starts, identified, packing, rows_of
+from confide.sources.grouping.units import WithIds, block_starts, identified, packing
 
 T = TypeVar("T")
 
@@ -357,10 +357,14 @@ def group_of(ids: pa.Array, groups: int) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class Coding:
-    """How a worker codes records before they are brought together: with their ids, and their clusters where the schema has them."""
+    """How a worker codes records before they are brought together: with their ids, and their clusters where the schema has them.
+
+    coded: the rows of codes but for that of the clusters (`grouping.units.rows_of`).
+    """
 
     schema: Schema = field(repr=False)
-    groups: HashedGroups | None = None
+    groups: HashedGroups | None
+    coded: tuple[str, ...]
 
     @property
     def column(self) -> str | None:
@@ -370,7 +374,7 @@ class Coding:
     @property
     def rows(self) -> tuple[str, ...]:
         """The rows of codes of records, and that of the clusters."""
-        return rows_of(self.schema) if self.groups is None else (*rows_of(self.schema), CLUSTER_ROW)
+        return self.coded if self.groups is None else (*self.coded, CLUSTER_ROW)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -392,7 +396,7 @@ class Coding:
         def took(ids: pa.Array, codes: Codes) -> None:
             held.append((ids, codes))
 
-        return WithIds((), self.schema, rows_of(self.schema), self.column, took, self.groups)
+        return WithIds((), self.schema, self.coded, self.column, took, self.groups)
 
 
 def dealt(portion: Portion, coding: Coding, groups: int) -> list[Rows | None]:

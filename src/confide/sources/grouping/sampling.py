@@ -117,9 +117,9 @@ def counted(rule: Keep, rows: Rows) -> tuple[int, Bounded]:
     return units, found
 
 
-def rule_of_rows(key: bytes, rows: int, whole: bool) -> Keep:
-    """At most `rows` rows of each unit; whole: all of them up to `MOST`, of which some statistics read the first `rows`."""
-    return Keep(key, MOST, first=rows) if whole else Keep(key, rows)
+def rule_of_rows(key: bytes, rows: int, whole: bool, first: bool = True) -> Keep:
+    """At most `rows` rows of each unit; whole: all of them up to `MOST`; first: and some statistics read the first `rows`."""
+    return Keep(key, MOST, first=rows if first else MOST) if whole else Keep(key, rows)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ fixed sentence: there is no release without the bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, pairwise
@@ -36,12 +37,13 @@ from confide.core.statistic import StatisticOver, WrappedSource
 from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.errors import SourceError
 from confide.schema import Categorical, Schema, Unit
+from confide.schema.unit import MOST
 from confide.sources.aggregation import BLOCK_ROWS, Codes, Input, named_rows, summed
 from confide.sources.code_cache import Blocks, Packing
 from confide.sources.coder import Coder, columns_behind
 from confide.sources.coding import Block, Part, guarded, missing_of, text_array, to_arrow
 from confide.sources.grouping.ids import Files, Groups, HashedGroups, Rows, canonical, joined
-from confide.sources.grouping.sampling import Bounded, Keep, Levels, counted, rule_of_rows
+from confide.sources.grouping.sampling import Bounded, Keep, Levels, counted
 
 if TYPE_CHECKING:
     from confide.sources.code_cache import Passes as RecordSource
@@ -113,7 +115,7 @@ def identified(ids: pa.Array, codes: Codes, packing: Packing) -> Rows:
     if ids.null_count:
         there = ~missing_of(ids)
         ids, codes = ids.filter(to_arrow(there)), codes[:, there]
-    return Rows(ids, packing.typed(packing.pack(codes), codes.shape[1]))
+    return Rows(ids, packing.typed(packing.pack(codes, codes.shape[1]), codes.shape[1]))
 
 
 class Gathered:
@@ -201,15 +203,18 @@ _NOT_WHOLE = "the rows of a unit that count were asked for in two ways that the 
 _OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"
 
 
-def words_of(schema: Schema) -> tuple[str, ...]:
-    """The rows of codes that tell a unit's rows apart: all columns, and how the cells of each were read."""
-    return (*schema.names, *map(read_row, schema.in_data))
+def rows_of(schema: Schema, rule: Keep, asked: Collection[str] | None = None) -> tuple[tuple[str, ...], int]:
+    """The rows of codes of a unit's records, and how many of them are the words that tell its rows apart.
 
-
-def rows_of(schema: Schema) -> tuple[str, ...]:
-    """The rows of codes of a unit's records: those words, and the values of numeric columns, whose ranges may be found."""
+    Words are the codes of all columns, and how the cells of each were read. Behind them are the values of numeric
+    columns, whose ranges may be found. asked: the rows that a draw names, None for all. Where it reads all rows of a
+    unit, no others are there, and they are the words.
+    """
     numeric = [name for name in schema.names if not isinstance(schema[name], Categorical) and schema[name].steps > 2]
-    return (*words_of(schema), *map(fine_row, numeric))
+    words, values = (*schema.names, *map(read_row, schema.in_data)), tuple(map(fine_row, numeric))
+    if asked is not None and rule.first == MOST:
+        words, values = tuple(row for row in (*words, *values) if row in asked), ()
+    return (*words, *(row for row in values if asked is None or row in asked)), len(words)
 
 
 class UnitSource(WrappedSource):
@@ -218,10 +223,11 @@ class UnitSource(WrappedSource):
     It is private, like the source behind it. It hands records to no one, cannot be pickled, and shows nothing.
     """
 
-    def __init__(self, source: RecordSource, unit: Unit | None, key: bytes, whole: bool = False) -> None:
+    def __init__(self, source: RecordSource, unit: Unit | None, rule: Keep) -> None:
         super().__init__(source)
-        self._records, self._unit, self._key, self._whole = source, unit, key, whole
+        self._records, self._unit, self._rule = source, unit, rule
         self._lock = Lock()
+        self._asked: Sequence[str] | None = None
         self._blocks: Blocks | None = None
         self._units = 0
         self._over = False
@@ -242,11 +248,32 @@ class UnitSource(WrappedSource):
         self._spool()
         return self._units
 
+    @contextmanager
+    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[UnitSource]:
+        """For one draw of several passes: the first pass keeps these rows of codes alone, where the source can be read once more for others."""
+        if self._asked is None and self._source.rereadable:
+            self._asked = tuple(rows)
+        yield self
+
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """As `RecordSource.aggregate`, over the bounded units. Raises `SourceError` after the draw."""
         self._source.check(named_rows(statistics))
-        own = of_kept_rows(statistics, self._most, self._whole)
-        return summed(self._spool(), own, threads=self._records._threads)
+        own, blocks = of_kept_rows(statistics, self._rule), self._spool()
+        if not set(named_rows(own)) <= set(blocks.rows):
+            # of a draw within this one
+            with closing(UnitSource(self._records, self._unit, self._rule)) as again:
+                return again.aggregate(*statistics)
+        return summed(blocks, own, threads=self._records._threads)
+
+    def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
+        """As `Source.coded_again`, in place. Raises `SourceError` where that fails: the records were read once."""
+        blocks = self._spool()
+        changed = blocks.renamed(rows)
+        if changed is None:
+            return False
+        if not blocks.change(changed, code, self._records._threads):
+            raise SourceError(GROUPED)
+        return True
 
     def close(self) -> None:
         """Drop what is kept, and keep nothing more; a second call does nothing."""
@@ -261,22 +288,18 @@ class UnitSource(WrappedSource):
             if self._over:
                 raise SourceError(_OVER)
             if self._blocks is None:
-                rule = rule_of_rows(self._key, self._most, self._whole)
-                self._blocks, self._units = _clustered(self._records, self._unit, rule)
+                self._blocks, self._units = _clustered(self._records, self._unit, self._rule, self._asked)
             return self._blocks
 
-    @property
-    def _most(self) -> int:
-        return 1 if self._unit is None else self._unit.rows
 
-
-def of_kept_rows(statistics: Sequence[Statistic], rows: int, whole: bool) -> tuple[Statistic, ...]:
-    """The statistics over kept rows, where all rows of units are there: of the first `rows` of each, but for those that weigh them."""
-    if whole:
-        return tuple(one if by_units(one) else cast(Statistic, _First(one, rows)) for one in statistics)
-    if WHOLE_ROW in named_rows(statistics):
+def of_kept_rows(statistics: Sequence[Statistic], rule: Keep) -> tuple[Statistic, ...]:
+    """The statistics over kept rows, where all rows of units are there: of the first of each, but for those that weigh them."""
+    rows = rule.first
+    if WHOLE_ROW in named_rows(statistics) if rows is None else rows == MOST and not all(map(by_units, statistics)):
         raise SourceError(_NOT_WHOLE)
-    return tuple(statistics)
+    if rows is None:
+        return tuple(statistics)
+    return tuple(one if by_units(one) else cast(Statistic, _First(one, rows)) for one in statistics)
 
 
 @dataclass(frozen=True)
@@ -307,19 +330,25 @@ class _First(StatisticOver):
         return self.statistic.update(state, np.ascontiguousarray(codes[:-1, place < self.rows]))
 
 
-def _clustered(source: RecordSource, unit: Unit | None, rule: Keep) -> tuple[Blocks, int]:
-    """Blocks of whole, bounded units, and the number of ids. unit: None where each record is one, and has a cluster."""
-    words, memory, folder = rows_of(source.schema), source._memory << 20, source._spool
+def _clustered(
+    source: RecordSource, unit: Unit | None, rule: Keep, asked: Collection[str] | None = None
+) -> tuple[Blocks, int]:
+    """Blocks of whole, bounded units, and the number of ids.
+
+    unit: None where each record is one, and has a cluster. asked: the rows of codes that are kept, None for all.
+    """
+    (coded, words), memory, folder = rows_of(source.schema, rule, asked), source._memory << 20, source._spool
     groups = None if source.schema.cluster is None else Groups(source.schema.cluster.column, rule.key)
-    rule = replace(rule, words=len(words_of(source.schema)), groups=groups, levels=Levels.of(unit, source.schema))
-    own = () if groups is None else (CLUSTER_ROW,)
-    gathered = Gathered(packing((*words, *own), source.schema), GATHERED // (len(words) + 1), memory, folder)
+    rule = replace(rule, words=words, groups=groups, levels=Levels.of(unit, source.schema))
+    rows = coded if groups is None else (*coded, CLUSTER_ROW)
+    gathered = Gathered(packing(rows, source.schema), GATHERED // (len(coded) + 1), memory, folder)
     marks = (UNIT_ROW,) if rule.first is None else (UNIT_ROW, WHOLE_ROW)
-    out = Blocks(packing((*words, *own, *marks), source.schema), memory, folder)
+    places = [at for at, row in enumerate(rows) if asked is None or row in asked]
+    out = Blocks(packing((*(rows[at] for at in places), *marks), source.schema), memory, folder)
     column = None if unit is None else unit.column
     try:
-        source._pass(WithIds(source._parts, source.schema, words, column, gathered.add, groups), ())
-        units = guarded(GROUPED, partial(_written, gathered.whole_units(rule), out, len(marks)))
+        source._pass(WithIds(source._parts, source.schema, coded, column, gathered.add, groups), ())
+        units = guarded(GROUPED, partial(_written, gathered.whole_units(rule), out, places, len(marks)))
         if not out.finish():
             raise SourceError(GROUPED)
         return out, units
@@ -330,8 +359,8 @@ def _clustered(source: RecordSource, unit: Unit | None, rule: Keep) -> tuple[Blo
         gathered.close()
 
 
-def _written(portions: Iterator[tuple[int, Bounded]], out: Blocks, marks: int) -> int:
-    """Write blocks of whole units, whose sizes are written so many times; the number of units."""
+def _written(portions: Iterator[tuple[int, Bounded]], out: Blocks, places: Sequence[int], marks: int) -> int:
+    """Write the rows at these places of blocks of whole units, whose sizes are written so many times; the number of units."""
     units = 0
     for ids, (codes, sizes) in portions:
         units += ids
@@ -339,8 +368,8 @@ def _written(portions: Iterator[tuple[int, Bounded]], out: Blocks, marks: int) -
         if not len(starts):
             continue
         for start, stop in pairwise([*block_starts(starts).tolist(), len(sizes)]):
-            own = [row[start:stop] for row in codes]
-            out.add(np.array([*own, *[sizes[start:stop]] * marks], dtype=np.float64))
+            own = [codes[at][start:stop] for at in places]
+            out.add([*own, *[sizes[start:stop]] * marks], stop - start)
     return units
 
 
