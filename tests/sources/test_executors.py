@@ -34,12 +34,13 @@ from tests.sources.executors_toy import (
 from tests.sources.records import Plain
 
 import confide as cf
-from confide.core import Gram
+from confide.core import Gram, Total
 from confide.core.ranges import ColumnRange, _coded_within, ranged
 from confide.core.units.privacy_unit import UNIT_ROW, Weighted
 from confide.errors import ReleaseError, SourceError
 from confide.methods.regression.sums.scores import UnitScores
 from confide.schema import ModelMatrix
+from confide.sources.aggregation import named_rows
 from confide.sources.code_cache import Spool
 from confide.sources.executors import executor_of
 from confide.sources.executors.kept import _SPOOLS, Keeping, KeptPortion, StoredPortion, folder_of, forget
@@ -79,6 +80,24 @@ def test_releases_are_those_of_one_thread(method: str, schema: str, data: list[P
     here, own = Here(), SCHEMAS[schema]
     assert digest(method, cf.read(data, own, executor=here)) == digest(method, cf.read(data, own, threads=1))
     assert here.open == 0  # forgotten when the release ended
+
+
+def test_units_of_more_rows_than_count(tmp_path: Path) -> None:
+    """Of 70,000 rows 2^16 count: on workers the same as in one process, also where a draw names the rows of codes that it reads."""
+    frame = SCHEMA.sample(70_100, 3)
+    frame["person"] = [*[0] * 70_000, *range(1, 101)]
+    frame.to_parquet(tmp_path / "one.parquet", row_group_size=30_000)
+    asked = [Weighted(AGES, 1), Weighted(Total(Plain(("age",))), 1)]
+    found = []
+    for executor in (None, Here()):
+        source = cf.read(tmp_path / "one.parquet", BY_WEIGHT, executor=executor)
+        for first in (True, False):
+            with source.bounded(whole=True, first=first) as units, units.kept(named_rows(asked)) as kept:
+                found.append([str(one.tolist()) for one in kept.aggregate(*asked)])
+                if not first:
+                    with pytest.raises(SourceError, match="that the plan does not name"):
+                        kept.aggregate(AGES)
+    assert found[0] == found[2] and found[1] == found[3] and found[0] != found[1]
 
 
 @pytest.mark.parametrize("method", ["line", "classes"])
@@ -456,11 +475,13 @@ def test_workers_without_room_read_again(
     assert found == (alone or digest("line", cf.read(data, SCHEMA, threads=1)))
 
 
-def test_a_draw_within_a_draw_takes_nothing_from_it(data: list[Path]) -> None:
+@pytest.mark.parametrize("where", [Here, lambda: None], ids=["workers", "one process"])
+@pytest.mark.parametrize("schema", [SCHEMA, OF_UNITS, UNITS_IN_CLUSTERS], ids=["records", "units", "clusters"])
+def test_a_draw_within_a_draw_takes_nothing_from_it(where: Any, schema: cf.Schema, data: list[Path]) -> None:
     """As of a method that releases others of the same records: what is kept for the outer draw stays its own."""
     regions = Gram(Plain(("region", "income")))
-    expected = cf.read(data, SCHEMA).aggregate(AGES, regions)
-    with cf.read(data, SCHEMA, executor=Here()).kept(("age", "income")) as outer:
+    expected = cf.read(data, schema).aggregate(AGES, regions)
+    with cf.read(data, schema, executor=where()).kept(("age", "income")) as outer:
         assert (outer.aggregate(AGES)[0] == expected[0]).all()
         with outer.kept(("region", "income")) as inner:
             assert (inner.aggregate(regions)[0] == expected[1]).all()
@@ -548,7 +569,7 @@ def test_codes_in_a_named_file(data: list[Path], tmp_path: Path, monkeypatch: py
     forget(keeping, str(tmp_path))
     assert done(first) == expected[0]
     with monkeypatch.context() as patch:
-        patch.setattr("confide.sources.executors.kept._change", lambda *of: 1 / 0)
+        patch.setattr("confide.sources.code_cache.Blocks.change", lambda *of: 1 / 0)
         assert done(later)["failed"]
     assert not StoredPortion(0, None, keeping, str(tmp_path)).is_kept(later.changes)
     assert done(later) == expected[1]

@@ -398,7 +398,7 @@ def statements_hold(event: Event, guarantees: tuple[Guarantee, ...]) -> bool:
     native, relation = guarantees[0], guarantees[0].relation
     exact = exact_cost(event)
     if exact is not None and exact.kind is type(native):
-        paid = exact.amount <= _amount(native) and exact.delta <= _failure(native)
+        paid = exact.amount <= _amount(native) and exact.delta <= (native.delta if isinstance(native, GDP) else 0)
     else:
         paid = implies(fold(event, relation), native)
     same = all((g.relation, g.unit, g.trust) == (relation, native.unit, native.trust) for g in guarantees)
@@ -437,10 +437,6 @@ def _amount(native: Guarantee) -> Fraction:
         case PureDP(epsilon):
             return Fraction(epsilon)
     return Fraction(-1)
-
-
-def _failure(native: Guarantee) -> Fraction:
-    return Fraction(native.delta) if isinstance(native, GDP) else Fraction(0)
 
 
 def implies(stronger: Guarantee, weaker: Guarantee) -> bool:

@@ -23,7 +23,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 from threading import Lock
@@ -106,9 +106,8 @@ class KeptSource(WrappedSource):
             if not self._whole:
                 # a pass that failed may have left blocks, whose records would count twice
                 self._blocks.drop()
-                sums = self._records._aggregate(
-                    statistics, (*self._rows, *more), lambda codes: self._blocks.add(codes[: len(self._rows)], codes.shape[1])
-                )
+                add, own, rows = self._blocks.add, len(self._rows), (*self._rows, *more)
+                sums = self._records._aggregate(statistics, rows, lambda codes: add(codes[:own], codes.shape[1]))
                 self._whole = self._blocks.finish()
                 return sums
         if more:
@@ -118,15 +117,13 @@ class KeptSource(WrappedSource):
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
         """As `Source.coded_again`, in place. Where that fails nothing is kept any more, and passes read the source."""
         with self._lock:
-            changed = self._blocks.renamed(rows) if self._whole else None
-            if changed is None:
+            if not self._whole or renamed(self._rows, rows) is None:
                 return False
-            if not self._blocks.change(changed, code, self._records._threads):
+            self._whole = self._blocks.change(rows, code, self._records._threads)
+            if not self._whole:
                 self._blocks.drop()
-                self._whole = False
-                return False
             self._rows = self._blocks.rows
-            return True
+            return self._whole
 
     def close(self) -> None:
         """Drop what is kept, and keep nothing more, should a pass still run in some thread; a second call does nothing."""
@@ -182,6 +179,12 @@ class Packing:
         for row, (kind, start, stop) in zip(codes, self._places(codes.shape[1]), strict=True):
             row[:] = packed[start:stop].view(kind)
         return codes
+
+
+def renamed(names: Sequence[str], rows: Mapping[str, str]) -> tuple[str, ...] | None:
+    """Rows of codes by their new names; None where one is not there, or a name would be there twice."""
+    new = tuple(rows.get(name, name) for name in names)
+    return new if set(rows) <= set(names) and len(set(new)) == len(new) else None
 
 
 class Spool:
@@ -317,24 +320,17 @@ class Blocks(Part, Input):
             self._free += -(-size // 64) * 64
             return self._slab[start : start + size]
 
-    def renamed(self, rows: Mapping[str, str]) -> list[tuple[int, str]] | None:
-        """The places of rows and their new names; None where one is not there, or a name would be there twice."""
-        names = [rows.get(row, row) for row in self.rows]
-        if not set(rows) <= set(self.rows) or len(set(names)) < len(names):
-            return None
-        return [(at, name) for at, (row, name) in enumerate(zip(self.rows, names, strict=True)) if row != name]
-
-    def change(self, rows: Sequence[tuple[int, str]], code: Callable[[str, Codes], Codes], threads: int) -> bool:
-        """Codes of columns in the place of kept values; False where the file could not be written."""
-        names = dict(rows)
-        made = self._packing.renamed([names.get(at, row) for at, row in enumerate(self.rows)])
+    def change(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes], threads: int) -> bool:
+        """Codes of columns in the place of kept values; False where the file could not be written. rows: former and new names."""
+        made = self._packing.renamed([rows.get(row, row) for row in self.rows])
+        changed = [(at, rows[row]) for at, row in enumerate(self.rows) if row in rows]
 
         def change(place: int) -> None:
             records, kept = cast("tuple[int, Any]", self._blocks[place])
             own = self.coder(records)(Block(records, [kept, place]))
             own.setflags(write=True)
             with np.errstate(all="ignore"):
-                for at, name in rows:
+                for at, name in changed:
                     own[at] = code(name, own[at])
             own.setflags(write=False)
             if isinstance(kept, int):

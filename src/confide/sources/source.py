@@ -20,7 +20,7 @@ from confide.sources.coder import columns_behind
 from confide.sources.coding import Part, file_at, guarded, is_readable, is_typed_date
 from confide.sources.executors import Executor, RemoteSource
 from confide.sources.grouping.ids import is_id
-from confide.sources.grouping.sampling import Keep, rule_of_rows
+from confide.sources.grouping.sampling import rule_of_rows
 from confide.sources.grouping.units import UnitSource
 
 # names that an error lists; a file may have thousands of columns
@@ -125,7 +125,7 @@ class RecordSource(Source):
                 yield self
                 return
             # where only clusters are brought together, the gate asks for no bound
-            rule = self._rule() if self._brought_together else None
+            rule = rule_of_rows(self._schema) if self._brought_together else None
             yield sessions.enter_context(_closing(RemoteSource(self, self._executor, rule)))
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
@@ -181,14 +181,10 @@ class RecordSource(Source):
         unit = self._schema.unit if isinstance(self._schema.unit, Unit) else None
         if not self._brought_together:
             raise SchemaError("the schema has no enforced unit", 'write cf.Schema(..., unit=cf.Unit("person_id"))')
-        rule, executor = self._rule(key, whole=whole, first=first), self._executor
+        rule, executor = rule_of_rows(self._schema, key, whole=whole, first=first), self._executor
         made = UnitSource(self, unit, rule) if executor is None else RemoteSource(self, executor, rule)
         with _closing(made) as source, self.opened():
             yield source
-
-    def _rule(self, key: bytes | None = None, *, whole: bool = False, first: bool = True) -> Keep:
-        key = bytes.fromhex(self._schema.digest) if key is None else key
-        return rule_of_rows(key, self._schema.rows_per_unit, whole, first)
 
     @contextmanager
     def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[KeptSource | UnitSource | RemoteSource]:

@@ -316,7 +316,9 @@ def usable(map: RecordMap, codes: Codes) -> NDArray[np.bool_]:
 def rows_in_units(first: Codes, counted: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """(where each unit begins, how many of its rows are counted), from a row of codes that is -1 on all rows but a unit's first."""
     starts = np.flatnonzero(first >= 0)
-    return starts, np.add.reduceat(counted.astype(np.intp), starts) if len(starts) else starts
+    if counted.all():
+        return starts, np.diff(starts, append=len(first))
+    return starts, np.add.reduceat(counted.astype(np.intp), starts)
 
 
 def of_rows(codes: Codes, chosen: NDArray[np.bool_], place: int) -> Codes:

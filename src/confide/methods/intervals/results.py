@@ -35,11 +35,6 @@ from confide.results.pages.table import marked, noise_share
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 else:
     pd = later("pandas")
 

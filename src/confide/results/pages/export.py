@@ -21,13 +21,11 @@ from typing import TYPE_CHECKING, Any
 
 from confide._helpers import clean
 from confide.errors import FileError, PlanError
-from confide.results.pages.content import row_flags
+from confide.results.pages.content import Shown, row_flags
 from confide.results.pages.table import Document, View, view
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from confide.results.pages.content import Shown
 
 
 #: What a report's file may end in -> the verb of a result that gives it.

@@ -128,7 +128,9 @@ class KeptPortion(Readable):
         if blocks is None:
             return None
         # a change that fails midway leaves codes of both kinds: nobody holds them any more
-        if len(self._changes) > len(changes) or not all(_change(blocks, one) for one in changes[len(self._changes) :]):
+        if len(self._changes) > len(changes) or not all(
+            blocks.change(dict(one.rows), one.code, 1) for one in changes[len(self._changes) :]
+        ):
             blocks.drop(for_good=True)
             return None
         self._blocks, self._changes = blocks, changes
@@ -251,11 +253,6 @@ def _half_of_disk(folder: str, held: int = 0) -> int:
     with suppress(OSError):
         return (shutil.disk_usage(folder).free - held) // 2
     return 0
-
-
-def _change(blocks: Blocks, change: Change) -> bool:
-    names = dict(change.rows)
-    return blocks.change([(at, names[row]) for at, row in enumerate(blocks.rows) if row in names], change.code, 1)
 
 
 class _Reading(Input):

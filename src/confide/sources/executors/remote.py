@@ -23,7 +23,8 @@ from confide.core.statistic import WrappedSource
 from confide.core.units.privacy_unit import UNIT_ROW, WHOLE_ROW
 from confide.errors import SourceError
 from confide.schema import Unit
-from confide.sources.aggregation import named_rows
+from confide.sources.aggregation import Codes, named_rows
+from confide.sources.code_cache import Passes, renamed
 from confide.sources.coding import Part, guarded
 from confide.sources.executors.worker import FAILED, Work, check_states, state_from_plain
 from confide.sources.formats.tables import Table
@@ -32,8 +33,6 @@ from confide.sources.grouping.sampling import Keep, Levels
 from confide.sources.grouping.units import of_kept_rows, rows_of
 
 if TYPE_CHECKING:
-    from confide.sources.aggregation import Codes
-    from confide.sources.code_cache import Passes
     from confide.sources.executors.kept import Keeping
     from confide.sources.executors.worker import Change, Coding
 
@@ -88,14 +87,10 @@ class RemoteSource(WrappedSource):
     _source: Passes
 
     def __init__(
-        self,
-        source: Passes,
-        executor: Executor,
-        rule: Keep | None = None,
-        *,
-        in_clusters: bool = True,
+        self, source: Passes, executor: Executor, rule: Keep | None = None, *, in_clusters: bool = True
     ) -> None:
-        """`rule`: by which units are bounded, under whose key clusters are told apart; None for the records as they are. `in_clusters`: whether units are those that name a cluster, where the schema has them.
+        """`rule`: by which units are bounded, and its key tells clusters apart; None for the records as they are.
+        `in_clusters`: whether units are those that name a cluster, where the schema has them.
         """
         super().__init__(source)
         self._executor, self._rule, self._in_clusters = executor, rule, in_clusters
@@ -154,8 +149,8 @@ class RemoteSource(WrappedSource):
         """As `Source.coded_again`: workers change what they keep in the next pass, and a worker that codes again changes that too."""
         from confide.sources.executors.worker import Change
 
-        names = tuple(rows.get(row, row) for row in self._names)
-        if self._keeping is None or not set(rows) <= set(self._names) or len(set(names)) < len(names):
+        names = renamed(self._names, rows)
+        if self._keeping is None or names is None:
             return False
         self._changes, self._names = (*self._changes, Change(tuple(rows.items()), code)), names
         return True

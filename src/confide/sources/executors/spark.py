@@ -48,6 +48,7 @@ from confide.sources.executors.worker import (
 )
 from confide.sources.formats.tables import kind_of
 from confide.sources.grouping.sampling import Keep
+from confide.sources.grouping.units import packing
 
 ID, PORTION = "id", "portion"
 # Portions of files: some for each core, so that none waits long for the last one, and more where the cluster may still grow.
@@ -341,7 +342,8 @@ class Spark:
             frame = frame.select(*map(_named, dict.fromkeys(coding.columns)))
         codes = [f"c{at}" for at in range(len(coding.rows))]
         # values in order, and the numbers of clusters, have 53 bits
-        types = [f"{one} {'int' if at < (rule.words or 0) else 'long'}" for at, one in enumerate(codes)]
+        wide = [kind.itemsize > 4 for kind in packing(coding.rows, coding.schema).types]
+        types = [f"{one} {'long' if own else 'int'}" for one, own in zip(codes, wide, strict=True)]
         together = frame.mapInArrow(partial(coded, records.blocks, coding), ", ".join([f"{ID} binary", *types]))
         if coding.column is not None:
             count = 4 * max(int(self._session.conf.get("spark.default.parallelism", "0")), self._cores())

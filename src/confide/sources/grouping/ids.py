@@ -129,7 +129,7 @@ class Rows:
 
     def by_id(self, seed: int = 1) -> NDArray[Any]:
         """The file of each record: equal ids have one file. Which ids share a file changes no integer, only where they wait."""
-        return (hashes(self.ids, seed) % np.uint64(_FILES)).astype(np.intp)
+        return (hashes(self.ids, seed) % np.uint64(_FILES)).astype(np.uint8)
 
     def by_content(self, words: int | None = None) -> NDArray[Any]:
         """The file of each record of one unit or a few: rows that are equal in their first codes, so many, have one file."""
@@ -138,7 +138,7 @@ class Rows:
             for row in self.codes[:words]:
                 h = (h ^ row.astype(np.int64).view(np.uint64)) * _CONTENT
                 h ^= h >> np.uint64(29)
-        return (h % np.uint64(_FILES)).astype(np.intp)
+        return (h % np.uint64(_FILES)).astype(np.uint8)
 
 
 def joined(parts: Sequence[Rows]) -> Rows:

@@ -117,8 +117,12 @@ def counted(rule: Keep, rows: Rows) -> tuple[int, Bounded]:
     return units, found
 
 
-def rule_of_rows(key: bytes, rows: int, whole: bool, first: bool = True) -> Keep:
-    """At most `rows` rows of each unit; whole: all of them up to `MOST`; first: and some statistics read the first `rows`."""
+def rule_of_rows(schema: Schema, key: bytes | None = None, *, whole: bool = False, first: bool = True) -> Keep:
+    """At most the schema's rows of each unit; whole: all of them up to `MOST`; first: and some statistics read the first ones.
+
+    key: that of the ledger; without one it is the schema's digest.
+    """
+    key, rows = bytes.fromhex(schema.digest) if key is None else key, schema.rows_per_unit
     return Keep(key, MOST, first=rows if first else MOST) if whole else Keep(key, rows)
 
 
@@ -150,7 +154,7 @@ class Keep:
         sizes = np.bincount(unit)
         over = (sizes > (self.most if self.first is None else self.first))[unit]
         if not over.any():
-            order = np.arange(len(rows)) if len(ids) == len(rows) else np.argsort(unit, kind="stable")
+            order = np.arange(len(rows)) if len(ids) == len(rows) else _in_order(unit)
         else:
             (large,) = np.nonzero(over)
             some = [row[large] for row in self.told(rows)]
@@ -159,10 +163,10 @@ class Keep:
             else:
                 found, j = priority[large], np.zeros(len(large), dtype=np.int64)
             order = np.concatenate([np.flatnonzero(~over), large[first_rows(unit[large], found, some, j, self.most)]])
-            order = order[np.argsort(unit[order], kind="stable")]
+            order = order[_in_order(unit[order])]
         if self.first is not None:
             # units of one size next to each other: sums by weight are added up for one size after the other
-            order = order[np.argsort(sizes[unit[order]], kind="stable")]
+            order = order[_in_order(np.minimum(sizes, MOST - 1)[unit[order]])]
         own = unit[order]
         return [row[order] for row in rows.codes], _marked(sizes[own], own)
 
@@ -198,6 +202,12 @@ class Keep:
         h = hashed(seeds(ids.take(to_arrow(asked)).to_pylist(), self.key)[own], words)
         j = numbered(unit, h, words, beside)
         return priorities(h, j), j
+
+
+def _in_order(numbers: NDArray[Any]) -> NDArray[np.intp]:
+    """The places of whole numbers from 0 on, the smallest first, equal ones in their order; up to 2^16 sorted by counting."""
+    few = not len(numbers) or numbers.max() < 1 << 16
+    return np.argsort(numbers.astype(np.uint16) if few else numbers, kind="stable")
 
 
 def _marked(sizes: NDArray[Any], unit: NDArray[Any]) -> NDArray[np.int8]:

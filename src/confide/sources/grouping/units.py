@@ -39,7 +39,7 @@ from confide.errors import SourceError
 from confide.schema import Categorical, Schema, Unit
 from confide.schema.unit import MOST
 from confide.sources.aggregation import BLOCK_ROWS, Codes, Input, named_rows, summed
-from confide.sources.code_cache import Blocks, Packing
+from confide.sources.code_cache import Blocks, Packing, renamed
 from confide.sources.coder import Coder, columns_behind
 from confide.sources.coding import Block, Part, guarded, missing_of, text_array, to_arrow
 from confide.sources.grouping.ids import Files, Groups, HashedGroups, Rows, canonical, joined
@@ -250,7 +250,7 @@ class UnitSource(WrappedSource):
 
     @contextmanager
     def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[UnitSource]:
-        """For one draw of several passes: the first pass keeps these rows of codes alone, where the source can be read once more for others."""
+        """For one draw of several passes: the first keeps these rows of codes alone, where the source can be read again for others."""
         if self._asked is None and self._source.rereadable:
             self._asked = tuple(rows)
         yield self
@@ -268,10 +268,9 @@ class UnitSource(WrappedSource):
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
         """As `Source.coded_again`, in place. Raises `SourceError` where that fails: the records were read once."""
         blocks = self._spool()
-        changed = blocks.renamed(rows)
-        if changed is None:
+        if renamed(blocks.rows, rows) is None:
             return False
-        if not blocks.change(changed, code, self._records._threads):
+        if not blocks.change(rows, code, self._records._threads):
             raise SourceError(GROUPED)
         return True
 

@@ -144,7 +144,7 @@ class FactorLevels:
             left = [j for j in left if j not in own]
             blocks.append(Block.of(design, tuple(name for name in used if name in columns), own))
         found = cls(design, tuple(blocks))
-        if found.cells > _MOST_CELLS or found.constant is None or not found._identified:
+        if found.cells > _MOST_CELLS or found.constant is None or np.linalg.eigvalsh(found.uniform)[0] <= 1e-9:
             return None
         return found
 
@@ -217,10 +217,6 @@ class FactorLevels:
             cross = np.outer(parts[a].mean(axis=0), parts[b].mean(axis=0))
             gram = gram + cross + cross.T
         return np.asarray(gram)
-
-    @property
-    def _identified(self) -> bool:
-        return bool(np.linalg.eigvalsh(self.uniform)[0] > 1e-9)
 
     @property
     def saturated(self) -> bool:
