@@ -395,8 +395,8 @@ class Source(Protocol):
     ) -> AbstractContextManager[Source]:
         """The records of the schema's enforced unit for one release, at most so many rows of each as it allows. Override where it can.
 
-        key: by which the rows that count are chosen. whole: all rows of a unit are there, for statistics that weigh
-        them. first: whether some statistic reads the chosen rows alone.
+        key: by which the rows that count are chosen. Where `whole`, all rows of a unit are there, for statistics
+        that weigh them. Where `first`, some statistic reads the chosen rows alone.
         """
         raise SourceError(
             f"the schema protects {self.schema.unit.column!r}, and a {type(self).__name__} cannot bound its rows",
