@@ -97,6 +97,10 @@ def test_units_of_more_rows_than_count(tmp_path: Path) -> None:
                 if not first:
                     with pytest.raises(SourceError, match="that the plan does not name"):
                         kept.aggregate(AGES)
+        # a unit that counts as many rows as any may
+        largest = cf.Schema(dict(BY_WEIGHT.columns), unit=cf.Unit("person", rows=1 << 16, rule="weight"))
+        with cf.read(tmp_path / "one.parquet", largest, executor=executor).bounded(whole=True) as units:
+            found[-1].append(str(units.aggregate(AGES)[0].tolist()))
     assert found[0] == found[2] and found[1] == found[3] and found[0] != found[1]
 
 

@@ -123,15 +123,15 @@ def rule_of_rows(schema: Schema, key: bytes | None = None, *, whole: bool = Fals
     key: that of the ledger; without one it is the schema's digest.
     """
     key, rows = bytes.fromhex(schema.digest) if key is None else key, schema.rows_per_unit
-    return Keep(key, MOST, first=rows if first else MOST) if whole else Keep(key, rows)
+    return Keep(key, MOST, first=rows if first else 0) if whole else Keep(key, rows)
 
 
 @dataclass(frozen=True)
 class Keep:
     """At most `most` rows of each unit, those of the smallest priorities under a key.
 
-    `first`: where rows are weighed, how many a statistic of kept rows reads: rows of units of more lie in the order
-    of their priorities. `words`: how many of a row's codes tell it apart, None for all. `groups`: the clusters, of
+    `first`: where rows are weighed, how many a statistic of kept rows reads, 0 where there is none: rows of units of
+    more lie in the order of their priorities. `words`: how many of a row's codes tell it apart, None for all. `groups`: the clusters, of
     which each unit is in one. `levels`: where a unit counts once in each level of a column.
     """
 
@@ -152,7 +152,7 @@ class Keep:
             return [row[order] for row in rows.codes], _marked(sizes, numbered_units(rows)[0][order])
         unit, ids = numbered_units(rows)
         sizes = np.bincount(unit)
-        over = (sizes > (self.most if self.first is None else self.first))[unit]
+        over = (sizes > (self.first or self.most))[unit]
         if not over.any():
             order = np.arange(len(rows)) if len(ids) == len(rows) else _in_order(unit)
         else:

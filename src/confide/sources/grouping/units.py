@@ -37,7 +37,6 @@ from confide.core.statistic import StatisticOver, WrappedSource
 from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by_units
 from confide.errors import SourceError
 from confide.schema import Categorical, Schema, Unit
-from confide.schema.unit import MOST
 from confide.sources.aggregation import BLOCK_ROWS, Codes, Input, named_rows, summed
 from confide.sources.code_cache import Blocks, Packing, renamed
 from confide.sources.coder import Coder, columns_behind
@@ -212,7 +211,7 @@ def rows_of(schema: Schema, rule: Keep, asked: Collection[str] | None = None) ->
     """
     numeric = [name for name in schema.names if not isinstance(schema[name], Categorical) and schema[name].steps > 2]
     words, values = (*schema.names, *map(read_row, schema.in_data)), tuple(map(fine_row, numeric))
-    if asked is not None and rule.first == MOST:
+    if asked is not None and rule.first == 0:
         words, values = tuple(row for row in (*words, *values) if row in asked), ()
     return (*words, *(row for row in values if asked is None or row in asked)), len(words)
 
@@ -294,7 +293,7 @@ class UnitSource(WrappedSource):
 def of_kept_rows(statistics: Sequence[Statistic], rule: Keep) -> tuple[Statistic, ...]:
     """The statistics over kept rows, where all rows of units are there: of the first of each, but for those that weigh them."""
     rows = rule.first
-    if WHOLE_ROW in named_rows(statistics) if rows is None else rows == MOST and not all(map(by_units, statistics)):
+    if WHOLE_ROW in named_rows(statistics) if rows is None else not rows and not all(map(by_units, statistics)):
         raise SourceError(_NOT_WHOLE)
     if rows is None:
         return tuple(statistics)
