@@ -142,9 +142,9 @@ def test_the_releases_of_a_ledger_agree_on_who_counts(tmp_path: Path) -> None:
     keys: list[bytes] = []
     right = clustering._clustered
 
-    def watched(source: Any, unit: Any, rule: Any, asked: Any) -> Any:
+    def watched(source: Any, rule: Any, asked: Any) -> Any:
         keys.append(rule.key)
-        return right(source, unit, rule, asked)
+        return right(source, rule, asked)
 
     clustering._clustered, ledger = watched, book(tmp_path, unit="pid")
     try:

@@ -9,6 +9,7 @@ of records. Numbers are rounded to two digits, because a forecast is a guess and
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import nan, prod, sqrt
@@ -99,7 +100,7 @@ class Simulated(Source):
 
     def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Any:
         """A copy for one draw, with the rows of codes that it may code again."""
-        return Source.kept(replace(self, codes={**self.codes, **{name: self._row(name) for name in rows}}), rows)
+        return nullcontext(replace(self, codes={**self.codes, **{name: self._row(name) for name in rows}}))
 
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Array], Array]) -> bool:
         """As `Source.coded_again`; of a copy that is kept for one draw."""

@@ -61,6 +61,7 @@ from confide.sources.executors.worker import (
     whole_units,
 )
 from confide.sources.grouping.ids import HashedGroups
+from confide.sources.grouping.units import UnitSource
 from confide.sums.clusters.cluster_covariance import ClusterCovariance, Counting
 
 AGES = Gram(Plain(("age",)))
@@ -490,6 +491,51 @@ def test_a_draw_within_a_draw_takes_nothing_from_it(where: Any, schema: cf.Schem
         with outer.kept(("region", "income")) as inner:
             assert (inner.aggregate(regions)[0] == expected[1]).all()
         assert (outer.aggregate(AGES)[0] == expected[0]).all()
+
+
+def zeros(_: str, codes: np.ndarray) -> np.ndarray:
+    return np.zeros_like(codes)
+
+
+@pytest.mark.parametrize("where", [Here, lambda: None], ids=["workers", "one process"])
+def test_codes_that_a_draw_changed_are_no_other_draw_s(where: Any, data: list[Path]) -> None:
+    """Neither a draw within it changes them, nor does a later one find them."""
+    incomes, renamed = Gram(Plain(("income",))), {"fine(income)": "income"}
+    values = Total(Plain(("fine(income)",)))
+    with cf.read(data, SCHEMA, executor=where()).kept(("age", "fine(income)")) as records:
+        records.aggregate(AGES)
+        with records.kept(("fine(income)",)) as inner:
+            assert not inner.coded_again(renamed, zeros)
+    (expected,) = cf.read(data, OF_UNITS).aggregate(incomes)
+    whole = cf.read(data, OF_UNITS).aggregate(values)[0].tolist()
+    with cf.read(data, OF_UNITS, executor=where()).bounded() as units:
+        with units.kept(("age",)) as outer, outer.kept(("fine(income)",)) as inner:
+            outer.aggregate(AGES)
+            # sums of 53 bits are rounded; rows that the outer draw does not keep
+            assert inner.aggregate(values)[0].tolist() == pytest.approx(whole, rel=1e-12)
+        with units.kept(("age", "fine(income)")) as outer:
+            outer.aggregate(AGES)
+            with outer.kept(("fine(income)",)) as inner:
+                assert not inner.coded_again(renamed, zeros)
+            changed = outer.coded_again(renamed, zeros)
+            assert changed is isinstance(outer, UnitSource)
+            assert outer.aggregate(incomes)[0].tolist() == expected.tolist() or changed
+            assert changed is (outer.aggregate(incomes)[0][1, 1] == 0)
+            with pytest.raises(SourceError, match="that the records do not have"):
+                outer.aggregate(Total(Plain(("fine(region)",))))
+        assert units.aggregate(incomes)[0].tolist() == expected.tolist()
+
+
+def test_codes_of_units_that_could_not_be_changed_are_read_no_more(
+    data: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("confide.sources.code_cache.Blocks.change", lambda *of: False)
+    with cf.read(data, OF_UNITS).kept(("age", "fine(income)")) as units:
+        units.aggregate(AGES)
+        with pytest.raises(SourceError, match="could not be brought together"):
+            units.coded_again({"fine(income)": "income"}, zeros)
+        with pytest.raises(SourceError, match="the draw is over"):
+            units.aggregate(AGES)
 
 
 def test_files_of_one_draw_have_half_of_the_disk_together(

@@ -406,9 +406,9 @@ class Source(Protocol):
     def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> AbstractContextManager[Source]:
         """The records for one draw of several passes over these rows of codes. Override where coding them once is quicker.
 
-        once: the rows that its first pass alone asks for.
+        once: the rows that its first pass alone asks for. A draw within another one is handed no codes that it could change.
         """
-        return nullcontext(self)
+        return nullcontext(WrappedSource(self))
 
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
         """Put other codes in the place of kept ones, for all passes to come: `code` of a row's new name. Override where codes are kept.

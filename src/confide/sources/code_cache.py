@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from confide.core import Beginning, Source, Statistic
 from confide.core.ranges import fine_row
 from confide.core.statistic import WrappedSource
+from confide.core.units.privacy_unit import CLUSTER_ROW
 from confide.errors import SourceError
 from confide.schema import Schema
 from confide.sources.aggregation import Codes, Input, named_rows, summed
@@ -70,7 +71,7 @@ _DOUBLES = 1 / 2
 _SLAB = 1 << 25
 
 _Bytes = NDArray[np.uint8]
-_OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"
+OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"
 
 
 class KeptSource(WrappedSource):
@@ -99,7 +100,7 @@ class KeptSource(WrappedSource):
         Raises `SourceError` after the draw.
         """
         if self._over:
-            raise SourceError(_OVER)
+            raise SourceError(OVER)
         more = [row for row in named_rows(statistics) if row not in self._rows]
         # the first pass holds the lock: whoever asks meanwhile finds its blocks
         with self._lock:
@@ -141,13 +142,13 @@ class Packing:
     @classmethod
     def of(cls, rows: tuple[str, ...], schema: Schema) -> Packing:
         # a code is -1 or from 0 to steps - 1; a row of how cells were read from 0 to 3; values in order have 53 bits
-        fine = {fine_row(name): 1 << 53 for name in schema.names}
+        fine = dict.fromkeys((CLUSTER_ROW, *map(fine_row, schema.names)), 1 << 53)
         steps = [schema[row].steps if row in schema.names else fine.get(row, 4) for row in rows]
         kinds = ((128, np.int8), (32768, np.int16), (1 << 31, np.int32), (1 << 53, np.int64))
         return cls(rows, tuple(np.dtype(next(kind for most, kind in kinds if s <= most)) for s in steps))
 
     def renamed(self, rows: Sequence[str]) -> Packing:
-        """With other names; a row that has another one holds codes of a column, of at most `MAX_STEPS` steps."""
+        """With other names; a row that has another one held values of 8 bytes, and holds codes of at most `MAX_STEPS` steps."""
         each = zip(rows, self.rows, self.types, strict=True)
         return Packing(tuple(rows), tuple(kind if row == own else np.dtype(np.int32) for row, own, kind in each))
 
@@ -227,7 +228,7 @@ class Spool:
         """Fill `out` with what was written there. Raises `SourceError` or `OSError` where that is gone."""
         with self._lock:
             if self._file is None:
-                raise SourceError(_OVER)
+                raise SourceError(OVER)
             self._file.seek(start)
             rest: Any = out.data
             while rest.nbytes:

@@ -178,21 +178,20 @@ class RecordSource(Source):
         and no guarantee does. `whole`: all rows of a unit are there, up to 2^16, for statistics that weigh them
         (`core.units.privacy_unit`); others see the kept ones alone. `first`: whether there are such others.
         """
-        unit = self._schema.unit if isinstance(self._schema.unit, Unit) else None
         if not self._brought_together:
             raise SchemaError("the schema has no enforced unit", 'write cf.Schema(..., unit=cf.Unit("person_id"))')
         rule, executor = rule_of_rows(self._schema, key, whole=whole, first=first), self._executor
-        made = UnitSource(self, unit, rule) if executor is None else RemoteSource(self, executor, rule)
+        made = UnitSource(self, rule) if executor is None else RemoteSource(self, executor, rule)
         with _closing(made) as source, self.opened():
             yield source
 
     @contextmanager
-    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[KeptSource | UnitSource | RemoteSource]:
+    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[Source]:
         """The records for one draw of several passes: read and coded once, in the first pass, and forgotten at the end.
 
         rows: the rows of codes that the draw may ask for. once: those that its first pass alone does. Later passes give the same
         integers as a pass over the source would, from codes in memory, beyond `memory` MB from a temporary file without a name
-        (`sources.kept`).
+        (`code_cache`).
         """
         if self._apart:
             with self._one(WHOLE_ROW in rows) as source, source.kept(rows) as kept:

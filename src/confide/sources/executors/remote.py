@@ -22,15 +22,14 @@ from confide.core import Statistic
 from confide.core.statistic import WrappedSource
 from confide.core.units.privacy_unit import UNIT_ROW, WHOLE_ROW
 from confide.errors import SourceError
-from confide.schema import Unit
 from confide.sources.aggregation import Codes, named_rows
 from confide.sources.code_cache import Passes, renamed
 from confide.sources.coding import Part, guarded
 from confide.sources.executors.worker import FAILED, Work, check_states, state_from_plain
 from confide.sources.formats.tables import Table
 from confide.sources.grouping.ids import HashedGroups
-from confide.sources.grouping.sampling import Keep, Levels
-from confide.sources.grouping.units import of_kept_rows, rows_of
+from confide.sources.grouping.sampling import Keep
+from confide.sources.grouping.units import NOT_KEPT, of_kept_rows, rows_of
 
 if TYPE_CHECKING:
     from confide.sources.executors.kept import Keeping
@@ -96,6 +95,8 @@ class RemoteSource(WrappedSource):
         self._executor, self._rule, self._in_clusters = executor, rule, in_clusters
         self._seed = secrets.randbits(64)
         self._rows: tuple[str, ...] = ()
+        self._wanted: tuple[str, ...] = ()
+        self._other: RemoteSource | None = None
         self._keeping: Keeping | None = None
         self._names: tuple[str, ...] = ()
         self._changes: tuple[Change, ...] = ()
@@ -124,17 +125,17 @@ class RemoteSource(WrappedSource):
             self._forgotten(records)
 
     @contextmanager
-    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[RemoteSource]:
+    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[WrappedSource]:
         """For one draw of several passes over these rows of codes, which workers keep meanwhile (`executors.kept`).
 
-        A pass that meets other records than the first is an error. Codes of units are on the workers in any case.
+        A pass that meets other records than the first is an error. Of units these rows alone are on the workers.
         """
         from confide.sources.executors.kept import Keeping
 
         if self._rows:  # a draw within this one: what is kept for this one stays as it is
-            yield self
+            yield WrappedSource(self)
             return
-        self._rows = self._names = tuple(dict.fromkeys(rows))
+        self._rows = self._wanted = self._names = tuple(dict.fromkeys(rows))
         if self._rule is None and self._rows:
             memory, folder = self._source._memory, self._source._spool
             self._keeping = Keeping(secrets.token_hex(16), self._rows, self.schema, self._seed, memory, folder)
@@ -178,15 +179,20 @@ class RemoteSource(WrappedSource):
         self._source.check(named_rows(statistics))
         own = statistics if self._rule is None else of_kept_rows(statistics, self._rule)
         if self._rule is not None and not set(named_rows(own)) <= {*self._grouping[0].rows, UNIT_ROW, WHOLE_ROW}:
-            # of a draw within this one
-            with closing(RemoteSource(self._source, self._executor, self._rule)) as again:
-                return again.aggregate(*statistics)
+            if not self._wanted:
+                raise SourceError(NOT_KEPT)
+            # of a draw within this one, until this one ends
+            self._other = self._other or RemoteSource(self._source, self._executor, self._rule)
+            self._other._number = self._number
+            return self._other.aggregate(*statistics)
         sums = self._summed(own)
         self._source.check(())
         return sums
 
     def close(self) -> None:
         self._forget_kept()
+        if self._other is not None:
+            self._other.close()
         if self._records is not None:
             self._forgotten(self._records)
 
@@ -252,11 +258,10 @@ class RemoteSource(WrappedSource):
 
         schema, rule = self.schema, self._rule
         assert rule is not None
-        coded, words = rows_of(schema, rule, self._rows or None)
+        coded, words = rows_of(schema, rule, self._wanted or None)
         named = schema.cluster is not None and self._in_clusters
         groups = HashedGroups(schema.cluster.column, rule.key) if named else None
-        levels = Levels.of(schema.unit if isinstance(schema.unit, Unit) else None, schema)
-        return Coding(schema, groups, coded), replace(rule, words=words, groups=groups, levels=levels)
+        return Coding(schema, groups, coded), replace(rule, words=words, groups=groups)
 
 
 def _read(text: str) -> dict[str, Any] | None:

@@ -32,7 +32,7 @@ from confide.core.units.privacy_unit import UNIT_ROW
 from confide.errors import SourceError
 from confide.schema import Schema
 from confide.sources.aggregation import BLOCK_ROWS, Codes
-from confide.sources.code_cache import Spool
+from confide.sources.code_cache import Packing, Spool
 from confide.sources.coder import Coder, columns_behind
 from confide.sources.coding import Block, Part, Piece, cut
 from confide.sources.executors.kept import Keeping, KeptPortion, StoredPortion, forget
@@ -48,7 +48,6 @@ from confide.sources.executors.worker import (
 )
 from confide.sources.formats.tables import kind_of
 from confide.sources.grouping.sampling import Keep
-from confide.sources.grouping.units import packing
 
 ID, PORTION = "id", "portion"
 # Portions of files: some for each core, so that none waits long for the last one, and more where the cluster may still grow.
@@ -342,7 +341,7 @@ class Spark:
             frame = frame.select(*map(_named, dict.fromkeys(coding.columns)))
         codes = [f"c{at}" for at in range(len(coding.rows))]
         # values in order, and the numbers of clusters, have 53 bits
-        wide = [kind.itemsize > 4 for kind in packing(coding.rows, coding.schema).types]
+        wide = [kind.itemsize > 4 for kind in Packing.of(coding.rows, coding.schema).types]
         types = [f"{one} {'long' if own else 'int'}" for one, own in zip(codes, wide, strict=True)]
         together = frame.mapInArrow(partial(coded, records.blocks, coding), ", ".join([f"{ID} binary", *types]))
         if coding.column is not None:

@@ -44,11 +44,12 @@ from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, Ke
 from confide.errors import SourceError
 from confide.schema import Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes, Input, states_of
+from confide.sources.code_cache import Packing
 from confide.sources.coder import Coder, columns_behind
 from confide.sources.coding import Block, Part, Piece, guarded
 from confide.sources.grouping.ids import HashedGroups, Rows, joined
 from confide.sources.grouping.sampling import Keep
-from confide.sources.grouping.units import WithIds, block_starts, identified, packing
+from confide.sources.grouping.units import WithIds, block_starts, identified
 
 T = TypeVar("T")
 
@@ -384,7 +385,7 @@ class Coding:
     def __call__(self, blocks: Iterator[Block]) -> Iterator[Rows]:
         """The rows of each block that have an id, codes packed."""
         held: list[tuple[pa.Array, Codes]] = []
-        coder, packed = self._input(held).coder(BLOCK_ROWS), packing(self.rows, self.schema)
+        coder, packed = self._input(held).coder(BLOCK_ROWS), Packing.of(self.rows, self.schema)
         with np.errstate(all="ignore"):
             for block in blocks:
                 coder(block)

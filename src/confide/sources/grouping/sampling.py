@@ -12,8 +12,8 @@ most `groups` rows, no two of one level.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -37,18 +37,6 @@ from confide.sources.grouping.ids import (
 )
 
 
-class _Rule(Protocol):
-    """How rows are told apart and ranked (`units.Keep`)."""
-
-    @property
-    def key(self) -> bytes: ...
-    def told(self, rows: Rows) -> list[NDArray[Any]]: ...
-    def beside(self, rows: Rows) -> list[NDArray[Any]]: ...
-    def ranked(
-        self, unit: NDArray[Any], ids: Any, words: list[NDArray[Any]], beside: list[NDArray[Any]]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]: ...
-
-
 @dataclass(frozen=True)
 class Levels:
     """The levels that a unit counts once in. row: the place of their codes among the words of a row; groups: at most so many of a unit."""
@@ -57,13 +45,12 @@ class Levels:
     groups: int
 
     @classmethod
-    def of(cls, unit: Unit | None, schema: Schema) -> Levels | None:
-        """Of a unit, None where it says no column."""
-        if unit is None or unit.per is None:
-            return None
-        return cls(schema.names.index(unit.per), schema.rows_per_unit)
+    def of(cls, schema: Schema) -> Levels | None:
+        """Of the schema's unit, None where it says no column."""
+        per = schema.unit.per if isinstance(schema.unit, Unit) else None
+        return None if per is None else cls(schema.names.index(per), schema.rows_per_unit)
 
-    def kept(self, rows: Rows, rule: _Rule, priority: NDArray[np.uint64] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    def kept(self, rows: Rows, rule: Keep, priority: NDArray[np.uint64] | None) -> tuple[NDArray[Any], NDArray[Any]]:
         """(the places of the rows that count, unit after unit; how many levels each row's unit has).
 
         priority: where it was found before, for rows of which some were cut.
@@ -89,7 +76,7 @@ class Levels:
         return found, pair.ravel()
 
     def _one_of_each(
-        self, rows: Rows, pair: NDArray[Any], priority: NDArray[np.uint64] | None, rule: _Rule
+        self, rows: Rows, pair: NDArray[Any], priority: NDArray[np.uint64] | None, rule: Keep
     ) -> NDArray[Any]:
         """The places of the row of the smallest priority of each pair."""
         several = np.bincount(pair)[pair] > 1
@@ -123,7 +110,8 @@ def rule_of_rows(schema: Schema, key: bytes | None = None, *, whole: bool = Fals
     key: that of the ledger; without one it is the schema's digest.
     """
     key, rows = bytes.fromhex(schema.digest) if key is None else key, schema.rows_per_unit
-    return Keep(key, MOST, first=rows if first else 0) if whole else Keep(key, rows)
+    found = Keep(key, MOST, first=rows if first else 0) if whole else Keep(key, rows)
+    return replace(found, levels=Levels.of(schema))
 
 
 @dataclass(frozen=True)

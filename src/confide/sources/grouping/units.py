@@ -1,14 +1,13 @@
 """Records of an enforced unit: one pass that brings the rows of each id together and bounds what one unit contributes.
 
 After it a spool holds coded blocks of whole units (`code_cache.Blocks`), which every later pass, the gate's count and
-the histogram of contributions read. So records are read once for one draw. Under "keep" at most `rows` rows of a unit
-are there, those of the smallest priorities (`keep`); a row without an id is nowhere. Units are told apart by their
-canonical ids, never by a hash of them (`ids`). Ids are dropped when the pass ends.
-
-Rows of one unit brought together: coded with their ids, held in memory or dealt out to files.
+the histogram of contributions read. So records are read once for one draw; a draw within it that names other rows of
+codes brings them together again. Under "keep" at most `rows` rows of a unit are there, those of the smallest priorities
+(`sampling`); a row without an id is nowhere. Units are told apart by their canonical ids, never by a hash of them
+(`ids`). Ids are dropped when the pass ends.
 
 Rows are gathered in memory up to a public number of cells and of megabytes, else in 64 files without names (as in
-`kept`), by a hash of the id. Each file is finished separately. A file too large for that is dealt out once more by
+`code_cache`), by a hash of the id. Each file is finished separately. A file too large for that is dealt out once more by
 another hash of the id. What is too large then is one unit's, or few units', and is dealt out by a hash of the rows'
 codes. So equal rows are together, and each part can be truncated to the 65,536 rows of smallest priority that any
 unit may have. Their sizes show to anyone who can watch this machine's disk or memory meanwhile what the source's own
@@ -19,12 +18,12 @@ fixed sentence: there is no release without the bound.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, pairwise
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import pyarrow as pa
@@ -38,27 +37,16 @@ from confide.core.units.privacy_unit import CLUSTER_ROW, UNIT_ROW, WHOLE_ROW, by
 from confide.errors import SourceError
 from confide.schema import Categorical, Schema, Unit
 from confide.sources.aggregation import BLOCK_ROWS, Codes, Input, named_rows, summed
-from confide.sources.code_cache import Blocks, Packing, renamed
+from confide.sources.code_cache import OVER, Blocks, Packing, Passes, renamed
 from confide.sources.coder import Coder, columns_behind
 from confide.sources.coding import Block, Part, guarded, missing_of, text_array, to_arrow
 from confide.sources.grouping.ids import Files, Groups, HashedGroups, Rows, canonical, joined
-from confide.sources.grouping.sampling import Bounded, Keep, Levels, counted
-
-if TYPE_CHECKING:
-    from confide.sources.code_cache import Passes as RecordSource
-
+from confide.sources.grouping.sampling import Bounded, Keep, counted
 
 #: Where they cannot be, whatever the reason: the sentence is fixed.
 GROUPED = (
     "the rows of each unit could not be brought together (the disk may be full, or the folder of spool= not writable)"
 )
-
-
-def packing(rows: tuple[str, ...], schema: Schema) -> Packing:
-    """How these rows lie in bytes; clusters are numbered by 53 bits at most."""
-    found = Packing.of(rows, schema)
-    types = (np.dtype(np.int64) if row == CLUSTER_ROW else kind for row, kind in zip(rows, found.types, strict=True))
-    return replace(found, types=tuple(types))
 
 
 class WithIds(Input):
@@ -199,19 +187,19 @@ class Gathered:
 #: Cells of coded records, ids among them, that are gathered in memory at once.
 GATHERED = 1 << 24
 _NOT_WHOLE = "the rows of a unit that count were asked for in two ways that the plan does not name"
-_OVER = "the draw is over, and with it what was kept of the records; read them in draw(source, plan, meter) alone"
+NOT_KEPT = "a row of codes was asked for that the records do not have"
 
 
 def rows_of(schema: Schema, rule: Keep, asked: Collection[str] | None = None) -> tuple[tuple[str, ...], int]:
     """The rows of codes of a unit's records, and how many of them are the words that tell its rows apart.
 
     Words are the codes of all columns, and how the cells of each were read. Behind them are the values of numeric
-    columns, whose ranges may be found. asked: the rows that a draw names, None for all. Where it reads all rows of a
-    unit, no others are there, and they are the words.
+    columns, whose ranges may be found. asked: the rows that a draw names, None for all. Where each statistic weighs all
+    rows of a unit, they are the words, and nothing else is coded.
     """
     numeric = [name for name in schema.names if not isinstance(schema[name], Categorical) and schema[name].steps > 2]
     words, values = (*schema.names, *map(read_row, schema.in_data)), tuple(map(fine_row, numeric))
-    if asked is not None and rule.first == 0:
+    if asked is not None and rule.first == 0 and rule.levels is None:
         words, values = tuple(row for row in (*words, *values) if row in asked), ()
     return (*words, *(row for row in values if asked is None or row in asked)), len(words)
 
@@ -222,11 +210,12 @@ class UnitSource(WrappedSource):
     It is private, like the source behind it. It hands records to no one, cannot be pickled, and shows nothing.
     """
 
-    def __init__(self, source: RecordSource, unit: Unit | None, rule: Keep) -> None:
+    def __init__(self, source: Passes, rule: Keep) -> None:
         super().__init__(source)
-        self._records, self._unit, self._rule = source, unit, rule
+        self._records, self._rule = source, rule
         self._lock = Lock()
         self._asked: Sequence[str] | None = None
+        self._other: UnitSource | None = None
         self._blocks: Blocks | None = None
         self._units = 0
         self._over = False
@@ -248,20 +237,28 @@ class UnitSource(WrappedSource):
         return self._units
 
     @contextmanager
-    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[UnitSource]:
+    def kept(self, rows: Sequence[str], once: Collection[str] = ()) -> Iterator[WrappedSource]:
         """For one draw of several passes: the first keeps these rows of codes alone, where the source can be read again for others."""
-        if self._asked is None and self._source.rereadable:
-            self._asked = tuple(rows)
-        yield self
+        if self._asked is not None or not self._source.rereadable:
+            yield WrappedSource(self)  # a draw within this one: what is kept for this one stays as it is
+            return
+        self._asked = tuple(rows)
+        try:
+            yield self
+        finally:  # codes of some rows, or changed ones, are not those of another draw
+            self._forget()
+            self._asked = None
 
     def aggregate(self, *statistics: Statistic) -> tuple[NDArray[Any], ...]:
         """As `RecordSource.aggregate`, over the bounded units. Raises `SourceError` after the draw."""
         self._source.check(named_rows(statistics))
         own, blocks = of_kept_rows(statistics, self._rule), self._spool()
         if not set(named_rows(own)) <= set(blocks.rows):
-            # of a draw within this one
-            with closing(UnitSource(self._records, self._unit, self._rule)) as again:
-                return again.aggregate(*statistics)
+            if self._asked is None:
+                raise SourceError(NOT_KEPT)
+            # of a draw within this one, until this one ends
+            self._other = self._other or UnitSource(self._records, self._rule)
+            return self._other.aggregate(*statistics)
         return summed(blocks, own, threads=self._records._threads)
 
     def coded_again(self, rows: Mapping[str, str], code: Callable[[str, Codes], Codes]) -> bool:
@@ -269,24 +266,31 @@ class UnitSource(WrappedSource):
         blocks = self._spool()
         if renamed(blocks.rows, rows) is None:
             return False
-        if not blocks.change(rows, code, self._records._threads):
+        self._over = not blocks.change(rows, code, self._records._threads)
+        if self._over:
             raise SourceError(GROUPED)
         return True
 
     def close(self) -> None:
         """Drop what is kept, and keep nothing more; a second call does nothing."""
         self._over = True
+        self._forget()
+
+    def _forget(self) -> None:
         with self._lock:
             if self._blocks is not None:
                 self._blocks.drop(for_good=True)
+            if self._other is not None:
+                self._other.close()
+            self._blocks = self._other = None
 
     def _spool(self) -> Blocks:
         # the first pass holds the lock: whoever asks meanwhile finds its blocks
         with self._lock:
             if self._over:
-                raise SourceError(_OVER)
+                raise SourceError(OVER)
             if self._blocks is None:
-                self._blocks, self._units = _clustered(self._records, self._unit, self._rule, self._asked)
+                self._blocks, self._units = _clustered(self._records, self._rule, self._asked)
             return self._blocks
 
 
@@ -328,22 +332,17 @@ class _First(StatisticOver):
         return self.statistic.update(state, np.ascontiguousarray(codes[:-1, place < self.rows]))
 
 
-def _clustered(
-    source: RecordSource, unit: Unit | None, rule: Keep, asked: Collection[str] | None = None
-) -> tuple[Blocks, int]:
-    """Blocks of whole, bounded units, and the number of ids.
-
-    unit: None where each record is one, and has a cluster. asked: the rows of codes that are kept, None for all.
-    """
+def _clustered(source: Passes, rule: Keep, asked: Collection[str] | None) -> tuple[Blocks, int]:
+    """Blocks of whole, bounded units, or of records in clusters, and the number of ids. asked: the kept rows of codes, None for all."""
     (coded, words), memory, folder = rows_of(source.schema, rule, asked), source._memory << 20, source._spool
     groups = None if source.schema.cluster is None else Groups(source.schema.cluster.column, rule.key)
-    rule = replace(rule, words=words, groups=groups, levels=Levels.of(unit, source.schema))
+    rule, unit = replace(rule, words=words, groups=groups), source.schema.unit
     rows = coded if groups is None else (*coded, CLUSTER_ROW)
-    gathered = Gathered(packing(rows, source.schema), GATHERED // (len(coded) + 1), memory, folder)
+    gathered = Gathered(Packing.of(rows, source.schema), GATHERED // (len(coded) + 1), memory, folder)
     marks = (UNIT_ROW,) if rule.first is None else (UNIT_ROW, WHOLE_ROW)
     places = [at for at, row in enumerate(rows) if asked is None or row in asked]
-    out = Blocks(packing((*(rows[at] for at in places), *marks), source.schema), memory, folder)
-    column = None if unit is None else unit.column
+    out = Blocks(Packing.of((*(rows[at] for at in places), *marks), source.schema), memory, folder)
+    column = unit.column if isinstance(unit, Unit) else None
     try:
         source._pass(WithIds(source._parts, source.schema, coded, column, gathered.add, groups), ())
         units = guarded(GROUPED, partial(_written, gathered.whole_units(rule), out, places, len(marks)))
