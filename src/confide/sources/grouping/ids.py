@@ -22,7 +22,8 @@ outside its bounds. The rows of the unit that are equal in all words are numbere
 their values (`fine(NAME)`). The range step can tell these apart where the words cannot. So no statistic can see which
 of those that are left equal is called j. Which rows are kept is a function of the unit's own rows as a multiset and
 of the key. It is the same in any order of the records, any batches, files or types of the id. No other unit's rows
-change it. Ties go by words, then j.
+change it. Ties go by words, then j. Where every statistic of a plan weighs all rows of a unit, up to 65,536, the words
+are the rows of codes that the plan names. So which rows of a larger unit count depends on the plan, too.
 
 Which cluster records are in: numbers for the ids of clusters, and one cluster for each unit.
 

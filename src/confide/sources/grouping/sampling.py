@@ -2,12 +2,10 @@
 
 What a rule makes of rows lies unit after unit, with the row of codes `UNIT_ROW` that says where a unit begins and how many rows it has.
 
-Which rows count where a unit counts once in each level of a column: in each year, month, region.
-
-Of the levels that a unit's rows name, the `groups` with the smallest hashes of (id, level) under the key count, a
-missing level last. In each of these one row counts, that of the smallest priority (`priorities`). Both follow from
-the unit's own rows as a multiset and the key, so that nobody else's rows move when a unit leaves. So a unit has at
-most `groups` rows, no two of one level.
+A unit may count once in each level of a column: in each year, month, region. Of the levels that its rows name, the
+`groups` with the smallest hashes of (id, level) under the key count, a missing level last. In each of these one row
+counts, that of the smallest priority (`priorities`). Both follow from the unit's own rows as a multiset and the key, so
+that nobody else's rows move when a unit leaves. So a unit has at most `groups` rows, no two of one level.
 """
 
 from __future__ import annotations
